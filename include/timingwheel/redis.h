@@ -1300,37 +1300,37 @@ struct tw_redis_histogram {
  */
 TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
 
-/* A worker's counts of each namespace, X(field, type, help): a "counter" rises from the worker's
- * start on, a "gauge" is a current number. */
+/* A worker's counts of each namespace, X(field, type, help): a counter rises from the worker's
+ * start on, a gauge is a current number. */
 #define TW_REDIS_NAMESPACE_COUNTS(X)                                                            \
-	X(claimed, "counter", "Runs taken on lease.")                                           \
-	X(done, "counter", "Runs that were done.")                                              \
-	X(retried, "counter", "Runs that failed and will be retried.")                          \
-	X(dead, "counter",                                                                      \
+	X(claimed, counter, "Runs taken on lease.")                                             \
+	X(done, counter, "Runs that were done.")                                                \
+	X(retried, counter, "Runs that failed and will be retried.")                            \
+	X(dead, counter,                                                                        \
 	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")       \
-	X(stale, "counter", "Runs overtaken by another run or a new task.")                     \
-	X(released, "counter", "Runs returned to Redis because the worker stopped.")            \
-	X(unconfirmed, "counter", "Runs whose end Redis did not confirm; they may run again.")  \
-	X(snoozed, "counter", "Runs postponed by their handler or receiver.")                   \
-	X(put_off, "counter", "Runs returned to Redis because their host did not answer.")      \
-	X(skipped, "counter",                                                                   \
+	X(stale, counter, "Runs overtaken by another run or a new task.")                       \
+	X(released, counter, "Runs returned to Redis because the worker stopped.")              \
+	X(unconfirmed, counter, "Runs whose end Redis did not confirm; they may run again.")    \
+	X(snoozed, counter, "Runs postponed by their handler or receiver.")                     \
+	X(put_off, counter, "Runs returned to Redis because their host did not answer.")        \
+	X(skipped, counter,                                                                     \
 	  "Tasks and occurrences not run because they would have begun too late.")              \
-	X(extended, "counter", "Lease extensions.")                                             \
-	X(unscheduled, "counter",                                                               \
+	X(extended, counter, "Lease extensions.")                                               \
+	X(unscheduled, counter,                                                                 \
 	  "Next due times that this worker could not compute: it lacks the time zone. Another " \
 	  "worker must compute them.")                                                          \
-	X(claims, "counter", "Script calls that claim tasks.")                                  \
-	X(hints, "counter", "Hints received, for example of earlier due times.")                \
-	X(held, "gauge", "Tasks on lease: waiting to run, running, or to be acknowledged.")     \
-	X(running, "gauge", "Tasks that are running.")
+	X(claims, counter, "Script calls that claim tasks.")                                    \
+	X(hints, counter, "Hints received, for example of earlier due times.")                  \
+	X(held, gauge, "Tasks on lease: waiting to run, running, or to be acknowledged.")       \
+	X(running, gauge, "Tasks that are running.")
 
 /* The counts of the worker as a whole. While Redis is unavailable, losses is higher than
  * reconnects. */
 #define TW_REDIS_WORKER_COUNTS(X)                                                  \
-	X(round_trips, "counter",                                                  \
+	X(round_trips, counter,                                                    \
 	  "Round trips to Redis. Requests to several nodes at once count as one.") \
-	X(losses, "counter", "Times that Redis became unavailable.")               \
-	X(reconnects, "counter", "Times that Redis became available again.")
+	X(losses, counter, "Times that Redis became unavailable.")                 \
+	X(reconnects, counter, "Times that Redis became available again.")
 
 /* Statistics of a worker. */
 struct tw_redis_worker_stats {

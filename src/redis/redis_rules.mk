@@ -86,17 +86,17 @@ $(BUILD)/test/redis/test_program_faults: | $(BUILD)/test/redis/twr_faults
 
 # The pages, in the test's own process and by its clock.
 $(BUILD)/test/redis/test_pages_faults: $(BUILD)/test/faults/pages.o $(addprefix \
-	$(BUILD)/src/twr/,board.o host_name.o listener.o metrics.o page.o status_page.o \
-	when.o)
+	$(BUILD)/src/twr/,base64.o board.o figures.o host_name.o listener.o names.o page.o \
+	pages.o show.o when.o)
 $(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,clock_gettime \
-	pthread_cond_timedwait tw_redis_get_groups)
+	tw_redis_get_groups)
 $(BUILD)/test/redis/test_pages_faults: redis_libs += $(twr_libs)
 $(addprefix $(BUILD)/test/redis/,test_pages_faults twr_faults): WRAP += $(addprefix \
 	-Wl$(comma)--wrap=,listen EVP_Digest MHD_start_daemon MHD_add_response_header)
 $(BUILD)/test/faults/pages.o: EXTRA += $(redis_cflags) $(twr_cflags)
 
 # What the program alone has.
-$(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/twr/,when.o base64.o task_line.o)
+$(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/twr/,when.o base64.o names.o task_line.o)
 
 # Tests once more, with scripts that refuse keys which their calls did not name (test_keys.sh).
 export KEY_TESTS := calendar group_limits group_list groups hints jobs latest letters namespaces \

@@ -16,55 +16,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "names.h"
 #include "outcome.h"
 #include "when.h"
 
 #define BIT(number) (UINT64_C(1) << (number))
 /* These are sets of commands that an option is for. */
 enum {
-	RECURRING = BIT(COMMAND_EVERY),
-	ADD = BIT(COMMAND_ADD) | RECURRING,
+	ADD = BIT(COMMAND_ADD),
 	TIMED = ADD | BIT(COMMAND_MOVE),
-	LISTS = BIT(COMMAND_LIST) | BIT(COMMAND_DEAD_LIST),
-	DEAD_ONES = BIT(COMMAND_DEAD_RETRY) | BIT(COMMAND_DEAD_DROP),
-	ONE_TASK = ADD | BIT(COMMAND_CANCEL) | BIT(COMMAND_END) | BIT(COMMAND_MOVE) |
-		   BIT(COMMAND_GET) | DEAD_ONES,
+	LETTERS = BIT(COMMAND_RETRY) | BIT(COMMAND_DROP),
+	ONE_TASK = TIMED | BIT(COMMAND_CANCEL) | BIT(COMMAND_GET) | LETTERS,
+	MODES = ADD | BIT(COMMAND_LOAD),
 	WORKER = BIT(COMMAND_WORKER),
-	LIMITS = BIT(COMMAND_LIMITS) | BIT(COMMAND_GROUP_LIMITS),
-	GROUP_LIMITS = BIT(COMMAND_GROUP_LIMITS),
-	GROUPS = GROUP_LIMITS | BIT(COMMAND_GROUP_PAUSE) | BIT(COMMAND_GROUP_RESUME) |
-		 BIT(COMMAND_GROUP_DRAIN),
-	TOP = BIT(COMMAND_TOP),
-	NAMESPACE = BIT(COMMAND_NAMESPACE_DELETE),
-	EVERY = BIT(COMMAND_NAMESPACE_DELETE + 1) - 1
+	LIMITS = BIT(COMMAND_LIMITS),
+	DROP = BIT(COMMAND_DROP),
+	EVERY = BIT(COMMAND_COUNT) - 1
 };
 
-static const char *const commands[][2] = {
-	[COMMAND_ADD] = {"add", "schedule a task"},
-	[COMMAND_EVERY] = {"every", "schedule a recurring task"},
-	[COMMAND_CANCEL] = {"cancel", "remove a task; if it recurs, its current occurrence only"},
-	[COMMAND_END] = {"end", "remove a task with all its later occurrences"},
-	[COMMAND_MOVE] = {"move", "set another due time"},
-	[COMMAND_GET] = {"get", "show a task"},
-	[COMMAND_LIST] = {"list", "show all tasks"},
-	[COMMAND_STATS] = {"stats", "show the numbers of tasks"},
-	[COMMAND_DEAD_LIST] = {"dead list", "show the dead letters: tasks that failed for good"},
-	[COMMAND_DEAD_RETRY] = {"dead retry", "make a dead letter a task again, due now"},
-	[COMMAND_DEAD_DROP] = {"dead drop", "delete a dead letter"},
-	[COMMAND_WORKER] = {"worker", "run due tasks until SIGTERM"},
-	[COMMAND_TOP] = {"top", "show the numbers of tasks every second, until SIGINT"},
-	[COMMAND_PING] = {"ping", "show how long Redis takes to reply"},
-	[COMMAND_PAUSE] = {"pause", "stop workers from taking tasks of the namespace"},
-	[COMMAND_RESUME] = {"resume", "end the pause"},
-	[COMMAND_LIMITS] = {"limits", "show or set the limits of the namespace"},
-	[COMMAND_GROUP_LIST] = {"group list", "show the groups with the most waiting tasks"},
-	[COMMAND_GROUP_LIMITS] = {"group limits", "show or set limits of groups"},
-	[COMMAND_GROUP_PAUSE] = {"group pause", "stop workers from taking tasks of a group"},
-	[COMMAND_GROUP_RESUME] = {"group resume", "end the group's pause"},
-	[COMMAND_GROUP_DRAIN] = {"group drain", "remove all waiting tasks of a group"},
-	[COMMAND_NAMESPACE_DELETE] = {"namespace delete", "delete a namespace with all its keys"},
+#define COMMAND_ROW(enumerator, name, word, help) {#name, word, help},
+static const struct {
+	const char *name;
+	const char *word;
+	const char *help;
+} commands[] = {COMMANDS(COMMAND_ROW)};
+
+/* These commands and options have other names now. */
+static const char *const renamed[][2] = {
+	{"every", "add --every, add --cron"},
+	{"end", "cancel --all"},
+	{"dead list", "list --dead"},
+	{"dead retry", "retry"},
+	{"dead drop", "drop"},
+	{"top", "stats --every"},
+	{"pause", "limits --pause"},
+	{"resume", "limits --resume"},
+	{"group list", "groups"},
+	{"group limits", "limits GROUP"},
+	{"group pause", "limits GROUP --pause"},
+	{"group resume", "limits GROUP --resume"},
+	{"group drain", "drop --group GROUP"},
+	{"namespace delete", "drop --namespace NAME --everything"},
+	{"--file", "the command load"},
+	{"--from", "--at"},
+	{"--limit", "list | head -n N"},
+	{"--interval", "stats --every"},
+	{"--durability", "in --url: ?durability=disk"},
 };
-enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
 struct program_option;
 /* Sets the field at the option's place. Returns false if the option may not have the value. */
@@ -170,32 +168,14 @@ static bool take_mode(void *place, const struct program_option *option, char *va
 
 static bool take_method(void *place, const struct program_option *option, char *value)
 {
-	enum tw_redis_method *method = place;
-
 	(void)option;
-	for (*method = TW_REDIS_POST; tw_redis_method_name(*method); ++*method)
-		if (!strcmp(value, tw_redis_method_name(*method)))
-			return true;
-	return false;
+	return name_read(value, method_names, place);
 }
 
 static bool take_missed(void *place, const struct program_option *option, char *value)
 {
 	(void)option;
-	return missed_read(value, place);
-}
-
-static bool take_durability(void *place, const struct program_option *option, char *value)
-{
-	static const char *const names[] = {"server", "disk", "replica", "both"};
-	enum tw_redis_durability *durability = place;
-
-	(void)option;
-	for (*durability = TW_REDIS_DURABLE_SERVER; *durability <= TW_REDIS_DURABLE_BOTH;
-	     ++*durability)
-		if (!strcmp(value, names[*durability]))
-			return true;
-	return false;
+	return name_read(value, missed_names, place);
 }
 
 static bool take_header(void *place, const struct program_option *option, char *value)
@@ -225,12 +205,6 @@ static bool take_listen_host(void *place, const struct program_option *option, c
 		return false;
 	arguments->listen_hosts[(*count)++] = value;
 	return *value;
-}
-
-static bool take_worker_url(void *place, const struct program_option *option, char *value)
-{
-	take_text(place, option, value);
-	return !strncasecmp(value, "http://", 7) || !strncasecmp(value, "https://", 8);
 }
 
 /* Adds to a list. One pattern above the limit is kept, so that the library can refuse it. */
@@ -307,7 +281,7 @@ static take_option take_help;
 static const struct program_option table[] = {
 	{"url", "URL", EVERY, "redis[s]://[[user]:password@]host[:port][/database][?...]", take_url,
 	 0, 0, 0},
-	{"namespace", "NAME", EVERY, "the namespace (default); worker: several by weight, A=3,B",
+	{"namespace", "NAME", EVERY, "the namespace (default); worker: several, as A,B",
 	 TEXT(redis.name_space)},
 	{"shards", "N", EVERY, "number of shards of a new namespace, up to 1024 (1)",
 	 NUMBER(redis.shards, 1, TW_REDIS_SHARDS_MAX)},
@@ -315,9 +289,6 @@ static const struct program_option table[] = {
 	 TAKE(take_patience, redis.patience, 0, TW_FOREVER)},
 	{"allow-eviction", NULL, EVERY, "accept a Redis that may evict tasks",
 	 FLAG(redis.allow_eviction)},
-	{"durability", "WHAT", EVERY,
-	 "a change is done when it is on the server's disk (disk), a replica, or both",
-	 TAKE(take_durability, redis.durability, 0, 0)},
 	{"json", NULL, EVERY, "write JSON, one object per line", FLAG(json)},
 	{"help", NULL, EVERY, "show this help", TAKE(take_help, answered, 0, 0)},
 	{"version", NULL, EVERY, "show the version", TAKE(take_version, answered, 0, 0)},
@@ -326,9 +297,9 @@ static const struct program_option table[] = {
 	 TAKE(take_at, task.at_ms, 0, 0)},
 	{"in", "TIME", TIMED, "delay from now: 90, 250ms, 1h30m, 7d (add: 0)",
 	 TAKE(take_in, task, 0, TW_REDIS_DELAY_MAX)},
-	{"new", NULL, ADD, "add only if no task has the key",
+	{"new", NULL, MODES, "add only if no task has the key",
 	 TAKE(take_mode, task.mode, TW_REDIS_NEW, 0)},
-	{"replace", NULL, ADD, "add only if a task has the key",
+	{"replace", NULL, MODES, "add only if a task has the key",
 	 TAKE(take_mode, task.mode, TW_REDIS_REPLACE, 0)},
 	{"callback", "URL", ADD, "URL to call, http:// or https://", TEXT(task.url)},
 	{"method", "NAME", ADD, "POST, GET, PUT, PATCH, DELETE, HEAD (POST)",
@@ -339,38 +310,39 @@ static const struct program_option table[] = {
 	 FLAG(handler)},
 	{"data", "TEXT|@FILE|@-", ADD, "body of the request: JSON, unless a Content-Type is set",
 	 TEXT(data)},
-	{"file", "FILE|-", ADD, "add many tasks: a JSON object per line, as list --json writes",
-	 TEXT(file)},
-	{"group", "NAME", ADD, "group that takes turns with others", TEXT(task.group)},
 	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (8)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
 	{"not-later-than", "TIME", ADD, "skip it if it would begin later than this, 1s or more",
 	 DURATION(task.grace, TW_SECOND, TW_REDIS_DELAY_MAX)},
-	{"latest", "TIME", BIT(COMMAND_ADD),
+	{"latest", "TIME", ADD,
 	 "latest due time after the first add, however often it is added again",
 	 DURATION(task.latest, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
-	{"every", "TIME", RECURRING, "period; first due after one period, or --at, --in, --from",
-	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
-	{"cron", "'M H D MON WDAY'", RECURRING,
-	 "cron expression instead: \"0 3 * * 1-5\", \"@daily\"", TEXT(task.cron)},
-	{"zone", "NAME", RECURRING, "time zone of --cron, such as Europe/Berlin (UTC)",
-	 TEXT(task.zone)},
-	{"from", "WHEN", RECURRING, "earliest due time, as --at", TAKE(take_at, task.at_ms, 0, 0)},
-	{"missed", "WHAT", RECURRING,
-	 "for missed due times: one run (one), no run (skip), all (all)",
+	{"cron", "'M H D MON WDAY'", ADD, "recur by a cron expression: \"0 3 * * 1-5\", \"@daily\"",
+	 TEXT(task.cron)},
+	{"zone", "NAME", ADD, "time zone of --cron, such as Europe/Berlin (UTC)", TEXT(task.zone)},
+	{"missed", "WHAT", ADD, "for missed due times: one run (one), no run (skip), all (all)",
 	 TAKE(take_missed, task.missed, 0, 0)},
-	{"running", "N", LIMITS, "most tasks on lease; 0 is no limit",
+	{"every", "TIME", ADD | BIT(COMMAND_STATS),
+	 "period; add: first due after one period, or --at, --in",
+	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
+	{"group", "NAME", ADD | DROP, "the task's group; drop: remove its waiting tasks",
+	 TEXT(task.group)},
+	{"dead", NULL, BIT(COMMAND_LIST), "show the dead letters", FLAG(dead)},
+	{"all", NULL, LETTERS | BIT(COMMAND_CANCEL),
+	 "apply to every dead letter; cancel: to all occurrences", FLAG(all)},
+	{"everything", NULL, DROP, "delete the namespace that --namespace names, with all its keys",
+	 FLAG(everything)},
+	{"force", NULL, DROP, "even if it has tasks, dead letters or workers", FLAG(force)},
+	{"pause", NULL, LIMITS, "stop workers from taking tasks", FLAG(limits.paused)},
+	{"resume", NULL, LIMITS, "end the pause", FLAG(resume)},
+	{"running", "N", LIMITS, "most tasks on lease; 0 means no limit, here and below",
 	 NUMBER(limits.running, 0, LIMIT_NOT_GIVEN - 1)},
-	{"per-second", "N", LIMITS, "most tasks taken per second; 0 is no limit",
+	{"per-second", "N", LIMITS, "most tasks taken per second",
 	 NUMBER(limits.per_second, 0, LIMIT_NOT_GIVEN - 1)},
-	{"burst", "N", GROUP_LIMITS, "most tasks taken at once (a tenth of a second's)",
+	{"burst", "N", LIMITS, "most tasks taken at once (a tenth of a second's)",
 	 NUMBER(limits.burst, 0, LIMIT_NOT_GIVEN - 1)},
-	{"weight", "N", GROUP_LIMITS, "tasks in a turn (1)",
+	{"weight", "N", LIMITS, "tasks in a turn of the group (1)",
 	 NUMBER(limits.weight, 0, TW_REDIS_WEIGHT_MAX)},
-	{"limit", "N", LISTS, "show at most N", NUMBER(limit, 1, UINT32_MAX)},
-	{"all", NULL, DEAD_ONES, "apply to every dead letter", FLAG(all)},
-	{"force", NULL, NAMESPACE, "delete tasks and dead letters, too, whatever workers are there",
-	 FLAG(force)},
 	{"lease", "TIME", WORKER, "lease of a task, 100ms to 1d (30s)",
 	 DURATION(worker.lease, 100 * TW_MILLISECOND, 24 * TW_HOUR)},
 	{"concurrency", "N", WORKER, "concurrent callbacks, up to 1024 (64)",
@@ -408,43 +380,45 @@ static const struct program_option table[] = {
 	 take_listen_host, 0, 0, 0},
 	{"health-limit", "TIME", WORKER, "/healthz fails if the loop is stuck for this time (1m)",
 	 DURATION(listen.health_limit, TW_MILLISECOND, TW_FOREVER)},
-	{"worker", "URL", TOP, "ask the worker that listens there, instead of Redis",
-	 TAKE(take_worker_url, worker_url, 0, 0)},
-	{"interval", "TIME", TOP, "time between updates, 100ms to 1h (1s)",
-	 DURATION(interval, 100 * TW_MILLISECOND, TW_HOUR)},
 };
 enum { TABLE_SIZE = sizeof(table) / sizeof(table[0]), FIRST_OPTION = 256 /* no character */ };
 
+/* Writes the names of the commands in the set. */
+static void help_title(uint64_t set)
+{
+	const char *separator = "\n";
+
+	if (set == EVERY) {
+		puts("\nEvery command:");
+		return;
+	}
+	for (unsigned i = 0; i < COMMAND_COUNT; i++)
+		if (set & BIT(i)) {
+			printf("%s%s", separator, commands[i].name);
+			separator = ", ";
+		}
+	puts(":");
+}
+
+/* Shows the options of each set of commands together. */
 static bool take_help(void *place, const struct program_option *option, char *value)
 {
-	static const struct {
-		uint64_t commands;
-		const char *title;
-	} groups[] = {{EVERY, "Every command"},
-		      {ONE_TASK, "One task"},
-		      {TIMED, "add, every, move"},
-		      {ADD, "add, every"},
-		      {BIT(COMMAND_ADD), "add"},
-		      {RECURRING, "every"},
-		      {LIMITS, "limits, group limits"},
-		      {GROUP_LIMITS, "group limits"},
-		      {LISTS, "list, dead list"},
-		      {DEAD_ONES, "dead retry, dead drop"},
-		      {NAMESPACE, "namespace delete"},
-		      {WORKER, "worker"},
-		      {TOP, "top"}};
+	uint64_t shown = 0;
 
-	puts("usage: twr COMMAND [OPTION...] [KEY]\n\n"
+	puts("usage: twr COMMAND [OPTION...] [KEY|GROUP|FILE]\n\n"
 	     "Schedules tasks in Redis, and runs them when they are due.\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-16s  %s\n", commands[i][0], commands[i][1]);
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		printf("\n%s:\n", groups[i].title);
-		for (size_t k = 0; k < TABLE_SIZE; k++)
-			if (table[k].commands == groups[i].commands)
-				printf("  --%s %-*s %s\n", table[k].name,
-				       23 - (int)strlen(table[k].name),
-				       table[k].value ? table[k].value : "", table[k].help);
+		printf("  %-7s %-6s  %s\n", commands[i].name, commands[i].word, commands[i].help);
+	for (size_t i = 0; i < TABLE_SIZE; i++) {
+		if (!(shown & BIT(i)))
+			help_title(table[i].commands);
+		for (size_t k = i; k < TABLE_SIZE; k++) {
+			if (table[k].commands != table[i].commands || shown & BIT(k))
+				continue;
+			shown |= BIT(k);
+			printf("  --%s %-*s %s\n", table[k].name, 23 - (int)strlen(table[k].name),
+			       table[k].value ? table[k].value : "", table[k].help);
+		}
 	}
 	puts("\nEnvironment: TWR_URL, TWR_PASSWORD, TWR_NAMESPACE; options override them.\n"
 	     "Exit status: 0 success; 1 no such task, key in use, or task on lease; 2 usage; "
@@ -490,135 +464,154 @@ static void blot_out(char **texts)
 			password_blot_out(*texts);
 }
 
-/* Reads "a=3,b", the namespaces of a worker with their weights. Returns false if it is no such
- * list. */
-static bool sources_read(struct arguments *arguments)
-{
-	struct tw_redis_worker_options *worker = &arguments->worker;
-	char *next = arguments->names;
-	char *name;
-
-	worker->sources = arguments->sources;
-	/* One namespace above the limit is kept, so that the library can refuse it. */
-	while ((name = strsep(&next, ",")) && worker->source_count <= TW_REDIS_SOURCES_MAX) {
-		struct tw_redis_source *source = &arguments->sources[worker->source_count++];
-		char *weight = strchr(name, '=');
-
-		if (weight)
-			*weight++ = '\0';
-		source->name_space = name;
-		if (weight && !number_read(weight, 1, TW_REDIS_WEIGHT_MAX, &source->weight))
-			return false;
-	}
-	return true;
-}
-
-/* Reads --namespace. One namespace without a weight goes to Redis's options, as with any
- * command. */
+/* Reads --namespace of a worker, "a,b". One namespace above the limit is kept, so that the library
+ * can refuse it. */
 static int namespaces_read(struct arguments *arguments)
 {
+	struct tw_redis_worker_options *worker = &arguments->worker;
 	const char *given = arguments->redis.name_space;
+	const char *name;
+	char *next;
 
-	if (!given || !strpbrk(given, ",="))
+	if (!given || !strchr(given, ','))
 		return EXIT_DONE;
 	arguments->names = strdup(given);
 	if (!arguments->names)
 		return outcome(TW_NO_MEMORY, &(struct tw_redis_error){0});
-	return sources_read(arguments)
-		       ? EXIT_DONE
-		       : usage_error("a weight must be a number from 1 to %d", TW_REDIS_WEIGHT_MAX);
+	worker->sources = arguments->sources;
+	next = arguments->names;
+	while ((name = strsep(&next, ",")) && worker->source_count <= TW_REDIS_SOURCES_MAX)
+		arguments->sources[worker->source_count++].name_space = name;
+	return EXIT_DONE;
 }
 
-/* Finds the command of the words. Returns the number of its words. */
-static size_t command_find(struct arguments *arguments, char **words)
+/* Returns what is used instead of the command or option, or NULL. */
+static const char *renamed_find(const char *name, size_t size)
 {
-	char two[32];
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
+		if (!strncmp(name, renamed[i][0], size) && !renamed[i][0][size])
+			return renamed[i][1];
+	return NULL;
+}
+
+/* Finds the command of the first word. */
+static int command_find(struct arguments *arguments, char **words)
+{
+	const char *second = words[0] && words[1] ? words[1] : "";
+	const char *now;
+	char both[32];
 
 	if (!words[0])
-		return 0;
-	snprintf(two, sizeof(two), "%s %s", words[0], words[1] ? words[1] : "");
-	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
-		bool has_two = strchr(commands[i][0], ' ');
-
-		if (!strcmp(has_two ? two : words[0], commands[i][0])) {
+		return usage_error("no command is given");
+	for (unsigned i = 0; i < COMMAND_COUNT; i++)
+		if (!strcmp(words[0], commands[i].name)) {
 			arguments->command = (enum command_name)i;
-			return has_two ? 2 : 1;
+			return EXIT_DONE;
 		}
-	}
-	return 0;
+	snprintf(both, sizeof(both), "%s %s", words[0], second);
+	now = renamed_find(both, strlen(both));
+	if (now)
+		return usage_error("%s is now %s", both, now);
+	now = renamed_find(words[0], strlen(words[0]));
+	return now ? usage_error("%s is now %s", words[0], now) : usage_error("unknown command");
 }
 
-/* Returns whether an option of add may stand beside --file, because it is about all tasks. */
-static bool is_for_many(const struct program_option *option)
+/* Takes the last word, unless an option has said the same. */
+static bool word_take(struct arguments *arguments, char *word)
 {
-	return option->commands == EVERY || option->take == take_mode ||
-	       option->place == offsetof(struct arguments, file);
+	const char *kind = commands[arguments->command].word;
+	const char **text = *kind == 'G'   ? &arguments->task.group
+			    : *kind == 'F' ? &arguments->file
+					   : NULL;
+
+	if (*kind == 'K')
+		return !arguments->task.key && take_key(&arguments->task, NULL, word);
+	if (text)
+		*text = word;
+	return text && *word;
 }
 
-/* Checks that the command line says exactly once which tasks are meant. */
-static int choice_check(const struct arguments *arguments, uint64_t used)
+/* Checks that the command line says exactly once what is meant. */
+static int choice_check(const struct arguments *arguments, uint64_t command)
 {
-	if (!arguments->task.key && !arguments->all && !arguments->file)
+	bool letters = arguments->all && command & LETTERS;
+	bool group = arguments->task.group && command & DROP;
+	int choices = !!arguments->task.key + letters + group + arguments->everything;
+
+	if (command & ONE_TASK && !choices)
 		return usage_error("no task is given: --key is missing");
-	if (arguments->all && arguments->task.key)
-		return usage_error("--all and a key exclude each other");
-	if (arguments->file && arguments->task.key)
-		return usage_error("--file and a key exclude each other");
-	for (size_t i = 0; i < TABLE_SIZE && arguments->file; i++)
-		if (used & BIT(i) && !is_for_many(&table[i]))
-			return usage_error("--%s and --file exclude each other", table[i].name);
+	if (choices > 1)
+		return usage_error("KEY, --all, --group and --everything exclude each other");
+	if (command & BIT(COMMAND_LOAD) && !arguments->file)
+		return usage_error("no file is given");
+	if (arguments->force && !arguments->everything)
+		return usage_error("--force requires --everything");
+	if (arguments->limits.paused && arguments->resume)
+		return usage_error("--pause and --resume exclude each other");
+	if (arguments->listen.host_count && !arguments->listen.address)
+		return usage_error("--listen-host requires --listen");
+	return EXIT_DONE;
+}
+
+/* Checks the times of a task. `timed` says whether one of --at and --in was given. */
+static int times_check(struct arguments *arguments, uint64_t command, bool timed)
+{
+	struct tw_redis_task *task = &arguments->task;
+
+	if (task->every && task->cron)
+		return usage_error("--every and --cron exclude each other");
+	if (task->zone && !task->cron)
+		return usage_error("--zone requires --cron");
+	if (task->latest && (task->every || task->cron))
+		return usage_error("--latest excludes --every and --cron");
+	if (command & BIT(COMMAND_MOVE) && !timed)
+		return usage_error("--at or --in is required");
+	if (!timed)
+		task->delay = task->every;
 	return EXIT_DONE;
 }
 
 /* Reads the words. `used` has the bits of the table's options that were given. */
 static int words_read(struct arguments *arguments, char **words, uint64_t used)
 {
-	size_t length = command_find(arguments, words);
+	int exit_code = command_find(arguments, words);
 	uint64_t command = BIT(arguments->command);
+	bool named = false;
 	bool timed = false;
 
-	if (!length)
-		return usage_error(words[0] ? "unknown command" : "no command is given");
-	words += length;
+	if (exit_code != EXIT_DONE)
+		return exit_code;
 	for (size_t i = 0; i < TABLE_SIZE; i++) {
 		if (!(used & BIT(i)))
 			continue;
 		if (!(table[i].commands & command))
 			return usage_error("--%s does not apply to this command", table[i].name);
-		timed = timed || table[i].commands == TIMED || table[i].take == take_at;
-		arguments->limits_given |= (table[i].commands & LIMITS) == table[i].commands;
+		timed = timed || table[i].commands == TIMED;
+		named = named || table[i].place == offsetof(struct arguments, redis.name_space);
+		arguments->limits_given |= table[i].commands == LIMITS;
 	}
-	if (*words && command & ONE_TASK && !arguments->task.key &&
-	    take_key(&arguments->task, NULL, *words))
+	if (*++words && word_take(arguments, *words))
 		words++;
-	if (command & NAMESPACE && *words)
-		arguments->redis.name_space = *words++;
-	else if (command & NAMESPACE)
-		return usage_error("no namespace is given");
-	if (command & GROUPS && *words)
-		arguments->task.group = *words++;
-	else if (command & GROUPS && (command != GROUP_LIMITS || arguments->limits_given))
-		return usage_error("no group is given");
 	if (*words)
 		return usage_error("there is one argument too many");
-	if (command & RECURRING && !arguments->task.every == !arguments->task.cron)
-		return usage_error("either --every or --cron is required");
-	if (arguments->task.zone && !arguments->task.cron)
-		return usage_error("--zone requires --cron");
-	if (command & RECURRING && !timed)
-		arguments->task.delay = arguments->task.every;
-	if (command & BIT(COMMAND_MOVE) && !timed)
-		return usage_error("--at or --in is required");
-	if (arguments->listen.host_count && !arguments->listen.address)
-		return usage_error("--listen-host requires --listen");
-	if (command & WORKER)
+	exit_code = choice_check(arguments, command);
+	if (exit_code == EXIT_DONE)
+		exit_code = times_check(arguments, command, timed);
+	if (exit_code == EXIT_DONE && arguments->everything && !named)
+		return usage_error("--everything requires --namespace");
+	if (exit_code == EXIT_DONE && command & WORKER)
 		return namespaces_read(arguments);
-	return command & ONE_TASK ? choice_check(arguments, used) : EXIT_DONE;
+	return exit_code;
 }
 
-/* Reports an error of getopt_long. It does not repeat the argument, which may hold a password. */
-static int option_refuse(int found)
+/* Reports an error of getopt_long. It does not repeat the text, which may hold a password. */
+static int option_refuse(int found, const char *text)
 {
+	size_t size = strcspn(text, "=");
+	const char *now = renamed_find(text, size);
+
+	if (optopt < FIRST_OPTION && now)
+		return usage_error("%.*s is now %s", (int)size, text, now);
 	if (optopt < FIRST_OPTION)
 		return usage_error("unknown option");
 	return usage_error("--%s %s", table[optopt - FIRST_OPTION].name,
@@ -640,7 +633,7 @@ static int options_read(struct arguments *arguments, int count, char **texts, ui
 		const struct program_option *option;
 
 		if (found < FIRST_OPTION)
-			return option_refuse(found);
+			return option_refuse(found, texts[optind - 1]);
 		option = &table[found - FIRST_OPTION];
 		if (!option->take((char *)arguments + option->place, option, optarg))
 			return usage_error("--%s requires a valid %s: %s", option->name,
@@ -658,9 +651,10 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 	*arguments = (struct arguments){.grace = 25 * TW_SECOND,
 					.count_every = TW_MINUTE,
 					.listen.health_limit = TW_MINUTE,
-					.limits = {LIMIT_NOT_GIVEN, LIMIT_NOT_GIVEN,
-						   LIMIT_NOT_GIVEN, LIMIT_NOT_GIVEN, false},
-					.interval = TW_SECOND};
+					.limits = {.weight = LIMIT_NOT_GIVEN,
+						   .running = LIMIT_NOT_GIVEN,
+						   .per_second = LIMIT_NOT_GIVEN,
+						   .burst = LIMIT_NOT_GIVEN}};
 	arguments->task.headers = arguments->headers;
 	arguments->listen.hosts = arguments->listen_hosts;
 	arguments->worker.allow = arguments->allow;

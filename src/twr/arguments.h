@@ -13,31 +13,25 @@ enum { LISTEN_HOSTS_MAX = 32 };
 /* A limit that was not given. */
 #define LIMIT_NOT_GIVEN (UINT32_MAX - 1)
 
-enum command_name {
-	COMMAND_ADD,
-	COMMAND_EVERY,
-	COMMAND_CANCEL,
-	COMMAND_END,
-	COMMAND_MOVE,
-	COMMAND_GET,
-	COMMAND_LIST,
-	COMMAND_STATS,
-	COMMAND_DEAD_LIST,
-	COMMAND_DEAD_RETRY,
-	COMMAND_DEAD_DROP,
-	COMMAND_WORKER,
-	COMMAND_TOP,
-	COMMAND_PING,
-	COMMAND_PAUSE,
-	COMMAND_RESUME,
-	COMMAND_LIMITS,
-	COMMAND_GROUP_LIST,
-	COMMAND_GROUP_LIMITS,
-	COMMAND_GROUP_PAUSE,
-	COMMAND_GROUP_RESUME,
-	COMMAND_GROUP_DRAIN,
-	COMMAND_NAMESPACE_DELETE
-};
+/* X(enumerator, name, what its last word is, help) */
+#define COMMANDS(X)                                                                               \
+	X(ADD, add, "KEY", "schedule a task; with --every or --cron a recurring one")             \
+	X(CANCEL, cancel, "KEY", "remove a task; if it recurs, its current occurrence, or --all") \
+	X(MOVE, move, "KEY", "set another due time")                                              \
+	X(GET, get, "KEY", "show a task")                                                         \
+	X(LIST, list, "", "show all tasks; with --dead the dead letters: tasks that failed")      \
+	X(RETRY, retry, "KEY", "make a dead letter a task again, due now")                        \
+	X(DROP, drop, "KEY", "delete a dead letter, a group's waiting tasks, or a namespace")     \
+	X(STATS, stats, "", "show the numbers of tasks; with --every a line each time")           \
+	X(WORKERS, workers, "", "show the workers of the namespace")                              \
+	X(GROUPS, groups, "", "show the groups with the most waiting tasks")                      \
+	X(LIMITS, limits, "GROUP", "show or set limits, of the namespace or of a group")          \
+	X(WORKER, worker, "", "run due tasks until SIGTERM")                                      \
+	X(LOAD, load, "FILE", "add what list --json and limits --json have written")              \
+	X(PING, ping, "", "show how long Redis takes to reply")
+
+#define COMMAND_ENUMERATOR(enumerator, name, word, help) COMMAND_##enumerator,
+enum command_name { COMMANDS(COMMAND_ENUMERATOR) COMMAND_COUNT };
 
 struct arguments {
 	enum command_name command;
@@ -51,13 +45,15 @@ struct arguments {
 	struct tw_redis_task task; /* its body is data, once that has been read */
 	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
 	const char *data;                    /* as given: text, @file or @- */
-	const char *file;                    /* the file of many tasks, or "-"; NULL for one task */
+	const char *file;                    /* the file to load, or "-" */
 	bool handler;                        /* --handler means no callback */
-	bool all;                            /* every dead letter */
-	bool force;                          /* a namespace is deleted even if it is in use */
-	unsigned limit;                      /* the most of a list; 0 means no limit */
-	struct tw_redis_group_limits limits; /* the namespace has two of them */
-	bool limits_given;
+	bool all;                            /* every dead letter, or all occurrences */
+	bool dead;                           /* the list is that of the dead letters */
+	bool everything;                     /* the namespace is deleted */
+	bool force;                          /* even if it is in use */
+	struct tw_redis_group_limits limits; /* those that were not given are LIMIT_NOT_GIVEN */
+	bool resume;
+	bool limits_given; /* or a pause, or its end */
 
 	struct tw_redis_worker_options worker;
 	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX + 1];
@@ -68,9 +64,6 @@ struct arguments {
 	tw_duration count_every;
 	struct listener_options listen; /* without an address there is no listener */
 	const char *listen_hosts[LISTEN_HOSTS_MAX];
-
-	const char *worker_url; /* the worker's pages for top; NULL if it asks Redis */
-	tw_duration interval;
 
 	bool json;
 	bool verbose;

@@ -3,97 +3,93 @@
 #include "commands.h"
 
 #include <stdio.h>
+#include <time.h>
 
+#include "figures.h"
 #include "outcome.h"
 #include "show.h"
 #include "when.h"
 
-struct listing {
-	bool json;
-	unsigned limit; /* 0 means no limit */
-	unsigned count;
-};
-
-static bool listing_each(void *argument, const struct tw_redis_info *info)
+static bool list_each(void *argument, const struct tw_redis_info *info)
 {
-	struct listing *listing = argument;
+	const struct arguments *arguments = argument;
 
-	show_line(info, listing->json);
-	/* The reader may have gone, as head does. */
-	return !ferror(stdout) && ++listing->count != listing->limit;
+	show_line(info, arguments->json);
+	return !ferror(stdout);
 }
 
 int command_list(struct tw_redis *redis, struct arguments *arguments)
 {
-	struct listing listing = {arguments->json, arguments->limit, 0};
+	return outcome_of_call(redis, arguments->dead
+					      ? tw_redis_dead_each(redis, list_each, arguments)
+					      : tw_redis_each(redis, list_each, arguments));
+}
 
-	return outcome_of_call(redis, arguments->command == COMMAND_LIST
-					      ? tw_redis_each(redis, listing_each, &listing)
-					      : tw_redis_dead_each(redis, listing_each, &listing));
+/* Shows the numbers of tasks: a line each, or one line for all. */
+static int stats_show(struct tw_redis *redis, const struct arguments *arguments)
+{
+	struct task_figures figures = {0};
+	int exit_code = outcome_of_call(redis, figures_ask(redis, &figures));
+
+	if (exit_code != EXIT_DONE)
+		return exit_code;
+	if (arguments->json) {
+		show_json(figures_json(FIGURES_OF_TASKS, &figures));
+	} else {
+		figures_write(stdout, FIGURES_OF_TASKS, &figures,
+			      arguments->task.every ? "  " : "\n");
+		putchar('\n');
+	}
+	return exit_code;
 }
 
 int command_stats(struct tw_redis *redis, struct arguments *arguments)
 {
-	struct tw_redis_stats stats = {0};
-	int exit_code = outcome_of_call(redis, tw_redis_get_stats(redis, &stats));
+	const tw_duration every = arguments->task.every;
+	const struct timespec time = {every / TW_SECOND, every % TW_SECOND};
+	int exit_code = stats_show(redis, arguments);
 
-	if (exit_code == EXIT_DONE ||
-	    (stats.missing && stats.missing < tw_redis_shard_count(redis)))
-		show_stats(&stats, arguments->json);
+	/* The first question must have an answer. */
+	while (every && exit_code == EXIT_DONE && !fflush(stdout) && !nanosleep(&time, NULL))
+		stats_show(redis, arguments);
 	return exit_code;
 }
 
-int command_pause(struct tw_redis *redis, struct arguments *arguments)
+static void show_rows(enum figure_scope scope, const void *rows, size_t size, size_t count,
+		      bool json)
 {
-	return outcome_of_call(redis, arguments->command == COMMAND_PAUSE ? tw_redis_pause(redis)
-									  : tw_redis_resume(redis));
-}
+	if (!json && count)
+		figures_names(scope);
+	for (size_t i = 0; i < count; i++) {
+		const void *row = (const char *)rows + i * size;
 
-static void show_limit(const char *name, unsigned limit)
-{
-	if (limit)
-		printf("%-11s %u\n", name, limit);
-	else
-		printf("%-11s no limit\n", name);
-}
-
-/* Returns what the namespace's limit is: 0 is none. */
-static unsigned limit_of(unsigned given)
-{
-	return given < LIMIT_NOT_GIVEN ? given : 0;
-}
-
-int command_limits(struct tw_redis *redis, struct arguments *arguments)
-{
-	struct tw_redis_limits given = {.running = limit_of(arguments->limits.running),
-					.per_second = limit_of(arguments->limits.per_second)};
-	struct tw_redis_limits *limits = &given;
-	int exit_code = outcome_of_call(redis, arguments->limits_given
-						       ? tw_redis_set_limits(redis, limits)
-						       : tw_redis_get_limits(redis, limits));
-
-	if (exit_code != EXIT_DONE || arguments->limits_given)
-		return exit_code;
-	if (arguments->json) {
-		show_json(json_pack("{s:I, s:I}", "running", (json_int_t)limits->running,
-				    "per_second", (json_int_t)limits->per_second));
-		return exit_code;
+		if (json)
+			show_json(figures_json(scope, row));
+		else
+			figures_row(scope, row);
 	}
-	show_limit("running", limits->running);
-	show_limit("per second", limits->per_second);
+}
+
+int command_groups(struct tw_redis *redis, struct arguments *arguments)
+{
+	struct tw_redis_group_stats rows[TW_REDIS_GROUPS_MAX];
+	size_t count = 0;
+	int exit_code = outcome_of_call(
+		redis, tw_redis_get_groups(redis, rows, TW_REDIS_GROUPS_MAX, &count));
+
+	show_rows(FIGURES_OF_GROUP, rows, sizeof(rows[0]), count, arguments->json);
 	return exit_code;
 }
 
-int command_delete(struct tw_redis *redis, struct arguments *arguments)
+int command_workers(struct tw_redis *redis, struct arguments *arguments)
 {
-	enum tw_status status = tw_redis_delete_namespace(redis, arguments->force);
-	struct tw_redis_error error = {0};
+	static struct tw_redis_worker_info rows[TW_REDIS_WORKERS_MAX];
+	size_t count = 0;
+	int exit_code = outcome_of_call(
+		redis, tw_redis_get_workers(redis, rows, TW_REDIS_WORKERS_MAX, &count));
 
-	if (status != TW_EXISTS && status != TW_RUNNING)
-		return outcome_of_call(redis, status);
-	tw_redis_last_error(redis, &error);
-	fprintf(stderr, "twr: %s (--force)\n", error.text);
-	return outcome_code(status);
+	show_rows(FIGURES_OF_WORKERS, rows, sizeof(rows[0]), count, arguments->json);
+	return exit_code;
 }
 
 int command_ping(struct tw_redis *redis, struct arguments *arguments)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listener.c has one thread of libmicrohttpd, which answers all. A stranger can use only a bounded
- * number of connections with a bounded memory for requests, and silent ones are closed.
+ * listener.c has a thread of libmicrohttpd for each connection, so a page that waits for Redis
+ * delays no probe. A stranger can use only a bounded number of connections with a bounded memory
+ * for requests, and silent ones are closed.
  *
  * The pages have no password, so a browser on this machine must not show them to other sites. The
  * Host header refuses a name that an attacker points at this address, except for the pages for
@@ -25,9 +26,8 @@
 #include <openssl/evp.h>
 
 #include "host_name.h"
-#include "metrics.h"
 #include "page.h"
-#include "status_page.h"
+#include "pages.h"
 
 enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 5, REQUEST_MAX = 16 * 1024, BACKLOG = 64 };
 enum { NAME_MAX_SIZE = 256, POLICY_SIZE = 512, DIGEST_SIZE = 32, DIGEST_TEXT_SIZE = 48 };
@@ -176,61 +176,59 @@ static void answer_plainly(struct answer *answer, unsigned status, const char *t
 	answer->text = strdup(text);
 }
 
-static void answer_page(const struct listener *listener, struct figures *figures,
-			struct answer *answer)
+static void answer_page(const struct listener *listener, struct answer *answer)
 {
 	(void)listener;
-	(void)figures;
 	answer->type = "text/html; charset=utf-8";
 	answer->text = strndup(page_html, page_html_size);
 }
 
-static void answer_status(const struct listener *listener, struct figures *figures,
-			  struct answer *answer)
+static void answer_status(const struct listener *listener, struct answer *answer)
 {
-	board_look(listener->board, BOARD_ALL, figures);
+	board_look(listener->board);
 	answer->type = "application/json";
-	answer->text = status_page_write(figures, listener->name);
+	answer->text = pages_status(listener->board);
+	board_leave(listener->board);
 }
 
-static void answer_metrics(const struct listener *listener, struct figures *figures,
-			   struct answer *answer)
+static void answer_metrics(const struct listener *listener, struct answer *answer)
 {
-	board_look(listener->board, BOARD_COUNTS, figures);
+	board_look(listener->board);
 	answer->type = "text/plain; version=0.0.4; charset=utf-8";
-	answer->text = metrics_write(figures);
+	answer->text = pages_metrics(listener->board);
+	board_leave(listener->board);
 }
 
-static void answer_health(const struct listener *listener, struct figures *figures,
-			  struct answer *answer)
+static void answer_health(const struct listener *listener, struct answer *answer)
 {
-	board_look(listener->board, BOARD_NOTHING, figures);
-	if (figures_are_healthy(figures, listener->options->health_limit))
+	struct tw_redis_worker_stats stats;
+
+	tw_redis_worker_get_stats(listener->board->worker, &stats);
+	if (stats.turned <= listener->options->health_limit)
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
 		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
 			       "the worker's loop is stuck\n");
 }
 
-static void answer_readiness(const struct listener *listener, struct figures *figures,
-			     struct answer *answer)
+static void answer_readiness(const struct listener *listener, struct answer *answer)
 {
-	char reason[sizeof(figures->failure.text) + 32] = "the worker is stopping\n";
+	struct board *board = listener->board;
+	char reason[sizeof(board->failure.text) + 32] = "the worker is stopping\n";
 
-	board_look(listener->board, BOARD_COUNTS, figures);
-	if (!figures->stopping)
-		snprintf(reason, sizeof(reason), "Redis is unavailable: %s\n",
-			 figures->failure.text);
-	if (figures_are_ready(figures))
+	board_look(listener->board);
+	if (!atomic_load_explicit(&board->stopping, memory_order_relaxed))
+		snprintf(reason, sizeof(reason), "Redis is unavailable: %s\n", board->failure.text);
+	if (board_is_ready(board))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
 		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE, reason);
+	board_leave(listener->board);
 }
 
 static const struct {
 	const char *path;
-	void (*answer)(const struct listener *listener, struct figures *figures,
-		       struct answer *answer);
+	void (*answer)(const struct listener *listener, struct answer *answer);
 	bool any_host; /* probes name the address of a container, or no host */
 } routes[] = {{"/", answer_page, false},
 	      {"/status.json", answer_status, false},
@@ -246,18 +244,6 @@ static size_t route_find(const char *path)
 	while (i < ROUTES && strcmp(path, routes[i].path) != 0)
 		i++;
 	return i;
-}
-
-static void answer_route(const struct listener *listener, size_t route, struct answer *answer)
-{
-	struct figures *figures = malloc(sizeof(*figures));
-
-	answer->status = MHD_HTTP_OK;
-	if (route == ROUTES)
-		answer_plainly(answer, MHD_HTTP_NOT_FOUND, "there is no such page\n");
-	else if (figures)
-		routes[route].answer(listener, figures, answer);
-	free(figures);
 }
 
 /* Adds the headers. Returns false without memory. */
@@ -310,7 +296,7 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 				      const char *data, size_t *data_size, void **state)
 {
 	const struct listener *listener = argument;
-	struct answer answer = {0};
+	struct answer answer = {.status = MHD_HTTP_OK};
 	size_t route = route_find(path);
 	bool any_host = route < ROUTES && routes[route].any_host;
 
@@ -324,8 +310,10 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 	else if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		answer_plainly(&answer, MHD_HTTP_METHOD_NOT_ALLOWED,
 			       "only GET and HEAD are allowed\n");
+	else if (route == ROUTES)
+		answer_plainly(&answer, MHD_HTTP_NOT_FOUND, "there is no such page\n");
 	else
-		answer_route(listener, route, &answer);
+		routes[route].answer(listener, &answer);
 	return answer_send(listener, connection, &answer);
 }
 
@@ -393,9 +381,10 @@ bool listener_serve(struct listener *listener, struct board *board)
 {
 	listener->board = board;
 	listener->daemon = MHD_start_daemon(
-		MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, request_answer, listener,
-		MHD_OPTION_LISTEN_SOCKET, listener->descriptor, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
+		MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
+		request_answer, listener, MHD_OPTION_LISTEN_SOCKET, listener->descriptor,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_END);
 	if (listener->daemon)
 		listener->descriptor = -1;

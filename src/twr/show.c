@@ -12,20 +12,8 @@
 #include <string.h>
 
 #include "base64.h"
+#include "names.h"
 #include "when.h"
-
-static const char *const state_names[] = {
-	[TW_REDIS_PENDING] = "pending",
-	[TW_REDIS_LEASED] = "leased",
-	[TW_REDIS_WAITING] = "waiting",
-	[TW_REDIS_DEAD] = "dead",
-};
-static const char *const end_names[] = {
-	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
-	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
-	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNCONFIRMED] = "unconfirmed",
-	[TW_REDIS_END_SNOOZED] = "snoozed",
-};
 
 void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size)
 {
@@ -68,7 +56,7 @@ static void json_set_callback(json_t *object, const struct tw_redis_task *task)
 	for (size_t i = 0; i < task->header_count; i++)
 		json_array_append_new(headers, json_string(task->headers[i]));
 	json_object_set_new(object, "callback", json_string(task->url));
-	json_object_set_new(object, "method", json_string(tw_redis_method_name(task->method)));
+	json_object_set_new(object, "method", json_string(method_names[task->method]));
 	json_object_set_new(object, "headers", headers);
 }
 
@@ -99,7 +87,7 @@ static json_t *task_json(const struct tw_redis_info *info)
 	}
 	if (task->every || task->cron) {
 		json_object_set_new(object, "occurrence_ms", json_integer(task->at_ms));
-		json_object_set_new(object, "missed", json_string(missed_name(task->missed)));
+		json_object_set_new(object, "missed", json_string(missed_names[task->missed]));
 	}
 	if (info->token)
 		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
@@ -179,18 +167,18 @@ void show_task(const struct tw_redis_info *info, bool json)
 		show_field("grace", duration_write(task->grace, due));
 	if (task->every)
 		printf("%-9s %s, missed: %s\n", "every", duration_write(task->every, due),
-		       missed_name(task->missed));
+		       missed_names[task->missed]);
 	if (task->cron) {
 		printf("%-9s ", "cron");
 		show_text(task->cron, strlen(task->cron));
 		fputs(", ", stdout);
 		show_text(task->zone, strlen(task->zone));
-		printf(", missed: %s\n", missed_name(task->missed));
+		printf(", missed: %s\n", missed_names[task->missed]);
 	}
 	if (info->token)
 		printf("%-9s %" PRIu64 "\n", "token", info->token);
 	if (task->url) {
-		printf("%-9s %s ", "callback", tw_redis_method_name(task->method));
+		printf("%-9s %s ", "callback", method_names[task->method]);
 		show_text(task->url, strlen(task->url));
 		putchar('\n');
 	}
@@ -215,71 +203,6 @@ void show_line(const struct tw_redis_info *info, bool json)
 	       info->attempts, info->task.max_attempts);
 	show_key(stdout, info->task.key, info->task.key_size);
 	show_reason(info->reason);
-}
-
-void show_stats(const struct tw_redis_stats *stats, bool json)
-{
-	char next[WHEN_SIZE] = "never";
-
-	if (stats->next_ms)
-		time_write(stats->next_ms, next);
-	if (json) {
-		json_t *object = json_pack(
-			"{s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "tasks", (json_int_t)stats->tasks,
-			"due", (json_int_t)stats->due, "started", (json_int_t)stats->started,
-			"dead", (json_int_t)stats->dead, "recurring", (json_int_t)stats->recurring,
-			"added", (json_int_t)stats->added, "paused", (int)(stats->paused > 0));
-
-		if (stats->next_ms)
-			json_set_time(object, "next", stats->next_ms);
-		json_set_time(object, "now", stats->now_ms);
-		if (stats->missing)
-			json_object_set_new(object, "missing_shards",
-					    json_integer((json_int_t)stats->missing));
-		show_json(object);
-		return;
-	}
-	printf("tasks    %" PRIu64 "\ndue      %" PRIu64 "\nstarted  %" PRIu64 "\nrecur    %" PRIu64
-	       "\ndead     %" PRIu64 "\nadded    %" PRIu64 "\nnext     %s%s\n",
-	       stats->tasks, stats->due, stats->started, stats->recurring, stats->dead,
-	       stats->added, next, stats->paused ? " (paused)" : "");
-	if (stats->missing)
-		printf("missing  %" PRIu64 " shards\n", stats->missing);
-}
-
-static void show_group(const struct tw_redis_group_stats *group)
-{
-	char oldest[WHEN_SIZE] = "-";
-
-	if (group->oldest_ms)
-		time_write(group->oldest_ms, oldest);
-	printf("%10" PRIu64 "%10" PRIu64 "  %-24s  ", group->waiting, group->running, oldest);
-	show_key(stdout, group->name, strlen(group->name));
-	putchar('\n');
-}
-
-static json_t *group_json(const struct tw_redis_group_stats *group)
-{
-	json_t *object = json_object();
-
-	json_set_bytes(object, "group", group->name, strlen(group->name));
-	json_object_set_new(object, "waiting", json_integer((json_int_t)group->waiting));
-	json_object_set_new(object, "running", json_integer((json_int_t)group->running));
-	if (group->oldest_ms)
-		json_set_time(object, "oldest_due", group->oldest_ms);
-	return object;
-}
-
-void show_groups(const struct tw_redis_group_stats *groups, size_t count, bool json)
-{
-	if (!json && count)
-		printf("%10s%10s  %-24s  %s\n", "waiting", "running", "oldest due", "group");
-	for (size_t i = 0; i < count; i++) {
-		if (json)
-			show_json(group_json(&groups[i]));
-		else
-			show_group(&groups[i]);
-	}
 }
 
 static json_t *report_json(const struct tw_redis_report *report)

@@ -11,9 +11,6 @@
 void show_task(const struct tw_redis_info *info, bool json);
 /* Writes one line of a list. Its JSON is that of show_task(). */
 void show_line(const struct tw_redis_info *info, bool json);
-void show_stats(const struct tw_redis_stats *stats, bool json);
-/* Writes a line for each group, below a line with titles if it is for people. */
-void show_groups(const struct tw_redis_group_stats *groups, size_t count, bool json);
 /* Writes the end of a run, with its namespace if `named` is true. */
 void show_report(const struct tw_redis_report *report, bool json, bool named);
 

@@ -34,8 +34,6 @@ int command_add(struct tw_redis *redis, struct arguments *arguments)
 	int exit_code;
 	struct tw_redis_added added;
 
-	if (arguments->file)
-		return command_add_file(redis, arguments);
 	exit_code = data_read(arguments, &body);
 	if (exit_code == EXIT_DONE && !arguments->task.url && !arguments->handler)
 		fputs("twr: no --callback: only a worker with a handler can run this task "
@@ -76,6 +74,16 @@ int command_get(struct tw_redis *redis, struct arguments *arguments)
 
 	return outcome_of_call(redis,
 			       tw_redis_get(redis, task->key, task->key_size, get_each, arguments));
+}
+
+/* Shows how many letters or tasks the command has taken, and how many it had to leave. */
+static void show_count(const struct arguments *arguments, uint64_t count, uint64_t left)
+{
+	if (arguments->json)
+		show_json(json_pack("{s:I, s:I}", "count", (json_int_t)count, "left",
+				    (json_int_t)left));
+	else
+		printf("%llu\n", (unsigned long long)count);
 }
 
 typedef enum tw_status key_call(struct tw_redis *redis, const void *key, size_t key_size);
@@ -129,23 +137,22 @@ static int sweep_all(struct tw_redis *redis, const struct arguments *arguments, 
 			status = sweep.status;
 	} while (status == TW_OK && sweep.count > before && ++sweep.passes < PASSES_MAX);
 	exit_code = outcome_of_call(redis, status);
-	if (arguments->json)
-		show_json(json_pack("{s:I, s:I}", "count", (json_int_t)sweep.count, "left",
-				    (json_int_t)sweep.left));
-	else
-		printf("%llu\n", (unsigned long long)sweep.count);
+	show_count(arguments, sweep.count, sweep.left);
 	return exit_code == EXIT_DONE && sweep.left ? EXIT_NOT_DONE : exit_code;
 }
 
-int command_key(struct tw_redis *redis, struct arguments *arguments)
+int command_cancel(struct tw_redis *redis, struct arguments *arguments)
 {
-	static key_call *const calls[] = {[COMMAND_CANCEL] = tw_redis_cancel,
-					  [COMMAND_END] = tw_redis_end,
-					  [COMMAND_DEAD_RETRY] = tw_redis_dead_retry,
-					  [COMMAND_DEAD_DROP] = tw_redis_dead_drop};
 	const struct tw_redis_task *task = &arguments->task;
-	key_call *call = calls[arguments->command];
 
+	return outcome_of_call(redis, (arguments->all ? tw_redis_end : tw_redis_cancel)(
+					      redis, task->key, task->key_size));
+}
+
+/* Takes the dead letter of the key, or all of them. */
+static int letter_take(struct tw_redis *redis, const struct arguments *arguments, key_call *call)
+{
+	const struct tw_redis_task *task = &arguments->task;
 	enum tw_status status;
 	int exit_code;
 
@@ -153,8 +160,45 @@ int command_key(struct tw_redis *redis, struct arguments *arguments)
 		return sweep_all(redis, arguments, call);
 	status = call(redis, task->key, task->key_size);
 	exit_code = outcome_of_call(redis, status);
-	if (status == TW_NOT_FOUND && call != tw_redis_cancel && call != tw_redis_end)
-		fputs("twr: the letter of an occurrence has the key KEY#due=TIME (twr dead list)\n",
+	if (status == TW_NOT_FOUND)
+		fputs("twr: the letter of an occurrence has the key KEY#due=TIME "
+		      "(twr list --dead)\n",
 		      stderr);
 	return exit_code;
+}
+
+int command_retry(struct tw_redis *redis, struct arguments *arguments)
+{
+	return letter_take(redis, arguments, tw_redis_dead_retry);
+}
+
+static int group_drop(struct tw_redis *redis, const struct arguments *arguments)
+{
+	uint64_t removed = 0;
+	int exit_code = outcome_of_call(
+		redis, tw_redis_drain_group(redis, arguments->task.group, &removed));
+
+	show_count(arguments, removed, 0);
+	return exit_code;
+}
+
+static int namespace_drop(struct tw_redis *redis, const struct arguments *arguments)
+{
+	enum tw_status status = tw_redis_delete_namespace(redis, arguments->force);
+	struct tw_redis_error error = {0};
+
+	if (status != TW_EXISTS && status != TW_RUNNING)
+		return outcome_of_call(redis, status);
+	tw_redis_last_error(redis, &error);
+	fprintf(stderr, "twr: %s (--force)\n", error.text);
+	return outcome_code(status);
+}
+
+int command_drop(struct tw_redis *redis, struct arguments *arguments)
+{
+	if (arguments->everything)
+		return namespace_drop(redis, arguments);
+	if (arguments->task.group)
+		return group_drop(redis, arguments);
+	return letter_take(redis, arguments, tw_redis_dead_drop);
 }

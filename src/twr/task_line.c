@@ -7,17 +7,35 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base64.h"
+#include "names.h"
 #include "when.h"
 
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
+struct field;
 /* Takes the field's value. Returns false if the field may not have it. */
-typedef bool take_field(struct task_line *line, const json_t *value);
+typedef bool take_field(struct task_line *line, const struct field *field, const json_t *value);
+
+struct field {
+	const char *name;
+	const char *needs; /* what it must be */
+	take_field *take;
+	size_t place;             /* in struct task_line */
+	int64_t least;            /* the least number */
+	int64_t most;             /* and the highest one */
+	const char *const *names; /* the names that it may be */
+};
+
+static void *place_of(struct task_line *line, const struct field *field)
+{
+	return (char *)line + field->place;
+}
 
 /* Returns a text without a NUL, or NULL for any other value. */
 static const char *text_of(const json_t *value)
@@ -27,170 +45,104 @@ static const char *text_of(const json_t *value)
 	return text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
-static bool take_key(struct task_line *line, const json_t *value)
+static bool number_of(const struct field *field, const json_t *value, int64_t *number)
 {
-	line->info.task.key = json_string_value(value);
-	line->info.task.key_size = json_string_length(value);
-	return line->info.task.key_size && line->info.task.key_size <= TW_REDIS_KEY_MAX;
+	*number = json_integer_value(value);
+	return json_is_integer(value) && *number >= field->least && *number <= field->most;
 }
 
-static bool take_key_base64(struct task_line *line, const json_t *value)
+static bool take_text(struct task_line *line, const struct field *field, const json_t *value)
 {
-	const char *text = json_string_value(value);
+	const char **place = place_of(line, field);
 
-	line->key = text ? base64_read(text, json_string_length(value), &line->info.task.key_size)
-			 : NULL;
-	line->info.task.key = line->key;
-	return line->key && line->info.task.key_size &&
-	       line->info.task.key_size <= TW_REDIS_KEY_MAX;
+	*place = text_of(value);
+	return *place;
 }
 
-static bool take_body(struct task_line *line, const json_t *value)
+static bool take_int64(struct task_line *line, const struct field *field, const json_t *value)
 {
-	line->info.task.body = json_string_value(value);
-	line->info.task.body_size = json_string_length(value);
-	return line->info.task.body;
+	return number_of(field, value, place_of(line, field));
 }
 
-static bool take_body_base64(struct task_line *line, const json_t *value)
+static bool take_unsigned(struct task_line *line, const struct field *field, const json_t *value)
 {
-	const char *text = json_string_value(value);
+	unsigned *place = place_of(line, field);
+	int64_t number;
+	bool fine = number_of(field, value, &number);
 
-	line->body = text ? base64_read(text, json_string_length(value), &line->info.task.body_size)
-			  : NULL;
-	line->info.task.body = line->body;
-	return line->body;
+	*place = (unsigned)number;
+	return fine;
 }
 
-static bool take_time(const json_t *value, int64_t *time_ms)
+static bool take_milliseconds(struct task_line *line, const struct field *field,
+			      const json_t *value)
 {
-	*time_ms = json_integer_value(value);
-	return json_typeof(value) == JSON_INTEGER && *time_ms >= 0 && *time_ms <= at_ms_max;
+	tw_duration *place = place_of(line, field);
+	int64_t number;
+	bool fine = number_of(field, value, &number);
+
+	if (fine)
+		*place = number * TW_MILLISECOND;
+	return fine;
 }
 
-static bool take_due_ms(struct task_line *line, const json_t *value)
+static bool take_duration(struct task_line *line, const struct field *field, const json_t *value)
 {
-	if (!take_time(value, &line->info.due_ms))
-		return false;
-	/* An occurrence's own time is another one. */
-	if (!json_object_get(line->json, "occurrence_ms"))
-		line->info.task.at_ms = line->info.due_ms;
-	return true;
+	tw_duration *place = place_of(line, field);
+	const char *text = text_of(value);
+
+	return text && duration_parse(text, place) && *place >= field->least &&
+	       *place <= field->most;
 }
 
-static bool take_occurrence_ms(struct task_line *line, const json_t *value)
+static bool take_name(struct task_line *line, const struct field *field, const json_t *value)
 {
-	return take_time(value, &line->info.task.at_ms);
+	return name_read(text_of(value), field->names, place_of(line, field));
 }
 
-static bool take_due(struct task_line *line, const json_t *value)
+static bool take_due(struct task_line *line, const struct field *field, const json_t *value)
 {
 	const char *text = text_of(value);
 
 	/* due_ms is exact. */
 	if (json_object_get(line->json, "due_ms"))
 		return true;
-	return text && time_parse(text, &line->info.task.at_ms) &&
+	return text && time_parse(text, place_of(line, field)) &&
 	       line->info.task.at_ms <= at_ms_max;
 }
 
-static bool take_in(struct task_line *line, const json_t *value)
+static bool take_bytes(struct bytes *bytes, const json_t *value)
 {
-	const char *text = text_of(value);
-
-	return text && duration_parse(text, &line->info.task.delay) &&
-	       line->info.task.delay <= TW_REDIS_DELAY_MAX;
+	bytes->at = json_string_value(value);
+	bytes->size = json_string_length(value);
+	return bytes->at;
 }
 
-static bool take_latest(struct task_line *line, const json_t *value)
+static bool take_base64(struct bytes *bytes, const json_t *value)
 {
-	const char *text = text_of(value);
+	const char *text = json_string_value(value);
 
-	return text && duration_parse(text, &line->info.task.latest) &&
-	       line->info.task.latest > 0 && line->info.task.latest <= TW_REDIS_DELAY_MAX;
+	bytes->memory = text ? base64_read(text, json_string_length(value), &bytes->size) : NULL;
+	bytes->at = bytes->memory;
+	return bytes->memory;
 }
 
-static bool take_latest_due_ms(struct task_line *line, const json_t *value)
+/* Takes bytes, as text or as base64. */
+static bool take_any(struct task_line *line, const struct field *field, const json_t *value)
 {
-	return take_time(value, &line->info.latest_due_ms);
+	struct bytes *bytes = place_of(line, field);
+	bool fine = strstr(field->name, "_base64") ? take_base64(bytes, value)
+						   : take_bytes(bytes, value);
+
+	return fine && bytes->size >= (size_t)field->least && bytes->size <= (size_t)field->most;
 }
 
-static bool take_every_ms(struct task_line *line, const json_t *value)
-{
-	json_int_t every_ms = json_integer_value(value);
-
-	if (every_ms < 1 || every_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
-		return false;
-	line->info.task.every = every_ms * TW_MILLISECOND;
-	return true;
-}
-
-static bool take_grace_ms(struct task_line *line, const json_t *value)
-{
-	json_int_t grace_ms = json_integer_value(value);
-
-	if (grace_ms < 1000 || grace_ms > TW_REDIS_DELAY_MAX / TW_MILLISECOND)
-		return false;
-	line->info.task.grace = grace_ms * TW_MILLISECOND;
-	return true;
-}
-
-static bool take_cron(struct task_line *line, const json_t *value)
-{
-	line->info.task.cron = text_of(value);
-	return line->info.task.cron && strlen(line->info.task.cron) <= TW_REDIS_CRON_MAX;
-}
-
-static bool take_zone(struct task_line *line, const json_t *value)
-{
-	line->info.task.zone = text_of(value);
-	return line->info.task.zone;
-}
-
-static bool take_missed(struct task_line *line, const json_t *value)
-{
-	const char *text = text_of(value);
-
-	return text && missed_read(text, &line->info.task.missed);
-}
-
-static bool take_max_attempts(struct task_line *line, const json_t *value)
-{
-	json_int_t number = json_integer_value(value);
-
-	line->info.task.max_attempts = (unsigned)number;
-	return number >= 1 && number <= TW_REDIS_ATTEMPTS_MAX;
-}
-
-static bool take_callback(struct task_line *line, const json_t *value)
-{
-	line->info.task.url = text_of(value);
-	return line->info.task.url;
-}
-
-static bool take_group(struct task_line *line, const json_t *value)
-{
-	line->info.task.group = text_of(value);
-	return line->info.task.group;
-}
-
-static bool take_method(struct task_line *line, const json_t *value)
-{
-	enum tw_redis_method *method = &line->info.task.method;
-	const char *text = text_of(value);
-
-	for (*method = TW_REDIS_POST; text && tw_redis_method_name(*method); ++*method)
-		if (!strcmp(text, tw_redis_method_name(*method)))
-			return true;
-	return false;
-}
-
-static bool take_headers(struct task_line *line, const json_t *value)
+static bool take_headers(struct task_line *line, const struct field *field, const json_t *value)
 {
 	size_t count = json_array_size(value);
 
-	line->headers =
-		json_typeof(value) == JSON_ARRAY ? calloc(count + 1, sizeof(*line->headers)) : NULL;
+	(void)field;
+	line->headers = json_is_array(value) ? calloc(count + 1, sizeof(*line->headers)) : NULL;
 	if (!line->headers)
 		return false;
 	for (size_t i = 0; i < count; i++) {
@@ -203,90 +155,104 @@ static bool take_headers(struct task_line *line, const json_t *value)
 	return true;
 }
 
-static bool take_state(struct task_line *line, const json_t *value)
+/* Takes a reason, which has no NUL and is cut as the library cuts it. */
+static bool take_reason(struct task_line *line, const struct field *field, const json_t *value)
 {
-	static const char *const names[] = {"pending", "leased", "waiting", "dead"};
-	enum tw_redis_state *state = &line->info.state;
-	const char *text = text_of(value);
+	struct bytes bytes = {0};
+	bool fine = strstr(field->name, "_base64") ? take_base64(&bytes, value)
+						   : take_bytes(&bytes, value);
 
-	line->restores = json_object_get(line->json, "due_ms");
-	for (*state = TW_REDIS_PENDING; text && *state <= TW_REDIS_DEAD; ++*state)
-		if (!strcmp(text, names[*state]))
-			return true;
-	return false;
-}
-
-static bool take_attempts(struct task_line *line, const json_t *value)
-{
-	json_int_t number = json_integer_value(value);
-
-	line->info.attempts = (unsigned)number;
-	return json_typeof(value) == JSON_INTEGER && number >= 0 && number <= UINT32_MAX;
-}
-
-static bool take_reason(struct task_line *line, const json_t *value)
-{
-	line->info.reason = text_of(value);
-	return line->info.reason;
-}
-
-/* Reads a reason, which is cut as the library cuts it. */
-static bool take_reason_base64(struct task_line *line, const json_t *value)
-{
-	const char *text = json_string_value(value);
-	size_t size = 0;
-	char *bytes = text ? base64_read(text, json_string_length(value), &size) : NULL;
-	bool fine = bytes && !memchr(bytes, '\0', size);
-
+	fine = fine && !memchr(bytes.at, '\0', bytes.size);
 	if (fine)
-		snprintf(line->reason, sizeof(line->reason), "%.*s", (int)size, bytes);
+		snprintf(line->reason, sizeof(line->reason), "%.*s", (int)bytes.size,
+			 (const char *)bytes.at);
 	line->info.reason = line->reason;
-	free(bytes);
+	free(bytes.memory);
 	return fine;
 }
 
-static bool pass_over(struct task_line *line, const json_t *value)
+static bool take_group(struct task_line *line, const struct field *field, const json_t *value)
+{
+	const char *text = text_of(value);
+
+	(void)field;
+	if (line->kind != LINE_LIMITS)
+		line->info.task.group = text;
+	else if (text)
+		snprintf(line->limits.group, sizeof(line->limits.group), "%s", text);
+	return text && strlen(text) <= TW_REDIS_GROUP_MAX;
+}
+
+static bool take_flag(struct task_line *line, const struct field *field, const json_t *value)
+{
+	*(uint64_t *)place_of(line, field) = json_is_true(value);
+	return json_is_boolean(value);
+}
+
+static bool pass_over(struct task_line *line, const struct field *field, const json_t *value)
 {
 	(void)line;
+	(void)field;
 	(void)value;
 	return true;
 }
 
-static const struct {
-	const char *name;
-	take_field *take;
-	const char *needs; /* what it must be */
-} fields[] = {
-	{"key", take_key, "a string of 1 to 1024 bytes"},
-	{"key_base64", take_key_base64, "1 to 1024 bytes in base64"},
-	{"due_ms", take_due_ms, "milliseconds since 1970, up to the year 9999"},
-	{"occurrence_ms", take_occurrence_ms, "milliseconds since 1970, up to the year 9999"},
-	{"due", take_due, "a time such as \"2031-05-01T12:00:00Z\""},
-	{"in", take_in, "a duration such as \"90\" or \"1h30m\", up to 100 years"},
-	{"latest", take_latest, "a duration such as \"30s\", up to 100 years"},
-	{"latest_due_ms", take_latest_due_ms, "milliseconds since 1970, up to the year 9999"},
-	{"callback", take_callback, "a URL"},
-	{"method", take_method, "\"POST\", \"GET\", \"PUT\", \"PATCH\", \"DELETE\" or \"HEAD\""},
-	{"headers", take_headers, "an array of strings \"Name: value\""},
-	{"body", take_body, "a string"},
-	{"body_base64", take_body_base64, "bytes in base64"},
-	{"grace_ms", take_grace_ms, "milliseconds, from a second to 100 years"},
-	{"every_ms", take_every_ms, "milliseconds, up to 100 years"},
-	{"cron", take_cron, "a string of up to 255 bytes"},
-	{"zone", take_zone, "a string"},
-	{"missed", take_missed, "\"one\", \"skip\" or \"all\""},
-	{"group", take_group, "a string"},
-	{"max_attempts", take_max_attempts, "a number from 1 to 1000000"},
-	{"state", take_state, "\"pending\", \"leased\", \"waiting\" or \"dead\""},
-	{"attempts", take_attempts, "a number"},
-	{"reason", take_reason, "a string"},
-	{"reason_base64", take_reason_base64, "bytes in base64"},
-	{"died", pass_over, ""},
-	{"now_ms", pass_over, ""},
-	{"shard", pass_over, ""},
-	{"token", pass_over, ""},
+/* These are last parts of rows. */
+#define TAKE(take, member, least, most) take, offsetof(struct task_line, member), least, most, NULL
+#define NAME(member, names) take_name, offsetof(struct task_line, member), 0, 0, names
+#define PASS_OVER "", pass_over, 0, 0, 0, NULL
+#define DELAY_MS_MAX (TW_REDIS_DELAY_MAX / TW_MILLISECOND)
+
+static const char time_ms[] = "milliseconds since 1970, up to the year 9999";
+
+static const struct field task_fields[] = {
+	{"key", "a string of 1 to 1024 bytes", TAKE(take_any, key, 1, TW_REDIS_KEY_MAX)},
+	{"key_base64", "1 to 1024 bytes in base64", TAKE(take_any, key, 1, TW_REDIS_KEY_MAX)},
+	{"due_ms", time_ms, TAKE(take_int64, info.due_ms, 0, at_ms_max)},
+	{"occurrence_ms", time_ms, TAKE(take_int64, occurrence_ms, 0, at_ms_max)},
+	{"due", "a time such as \"2031-05-01T12:00:00Z\"", TAKE(take_due, info.task.at_ms, 0, 0)},
+	{"in", "a duration such as \"90\" or \"1h30m\", up to 100 years",
+	 TAKE(take_duration, info.task.delay, 0, TW_REDIS_DELAY_MAX)},
+	{"latest", "a duration such as \"30s\", up to 100 years",
+	 TAKE(take_duration, info.task.latest, 1, TW_REDIS_DELAY_MAX)},
+	{"latest_due_ms", time_ms, TAKE(take_int64, info.latest_due_ms, 0, at_ms_max)},
+	{"callback", "a URL", TAKE(take_text, info.task.url, 0, 0)},
+	{"method", "\"POST\", \"GET\", \"PUT\", \"PATCH\", \"DELETE\" or \"HEAD\"",
+	 NAME(info.task.method, method_names)},
+	{"headers", "an array of strings \"Name: value\"", TAKE(take_headers, headers, 0, 0)},
+	{"body", "a string", TAKE(take_any, body, 0, INT64_MAX)},
+	{"body_base64", "bytes in base64", TAKE(take_any, body, 0, INT64_MAX)},
+	{"grace_ms", "milliseconds, from a second to 100 years",
+	 TAKE(take_milliseconds, info.task.grace, 1000, DELAY_MS_MAX)},
+	{"every_ms", "milliseconds, up to 100 years",
+	 TAKE(take_milliseconds, info.task.every, 1, DELAY_MS_MAX)},
+	{"cron", "a string", TAKE(take_text, info.task.cron, 0, 0)},
+	{"zone", "a string", TAKE(take_text, info.task.zone, 0, 0)},
+	{"missed", "\"one\", \"skip\" or \"all\"", NAME(info.task.missed, missed_names)},
+	{"group", "a string of up to 255 bytes", TAKE(take_group, info.task.group, 0, 0)},
+	{"max_attempts", "a number from 1 to 1000000",
+	 TAKE(take_unsigned, info.task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
+	{"state", "\"pending\", \"leased\", \"waiting\" or \"dead\"",
+	 NAME(info.state, state_names)},
+	{"attempts", "a number", TAKE(take_unsigned, info.attempts, 0, UINT32_MAX)},
+	{"reason", "a string", TAKE(take_reason, reason, 0, 0)},
+	{"reason_base64", "bytes in base64", TAKE(take_reason, reason, 0, 0)},
+	{"died", PASS_OVER},
+	{"now_ms", PASS_OVER},
+	{"shard", PASS_OVER},
+	{"token", PASS_OVER},
+	{0},
 };
-enum { FIELD_COUNT = sizeof(fields) / sizeof(fields[0]) };
+
+static const struct field limits_fields[] = {
+	{"group", "a string of up to 255 bytes", TAKE(take_group, limits.group, 0, 0)},
+	{"weight", "a number", TAKE(take_int64, limits.weight, 0, UINT32_MAX)},
+	{"running", "a number", TAKE(take_int64, limits.running, 0, UINT32_MAX)},
+	{"per_second", "a number", TAKE(take_int64, limits.per_second, 0, UINT32_MAX)},
+	{"burst", "a number", TAKE(take_int64, limits.burst, 0, UINT32_MAX)},
+	{"paused", "true or false", TAKE(take_flag, limits.paused, 0, 0)},
+	{0},
+};
 
 /* Notes why the line is refused. Returns false. */
 __attribute__((format(printf, 2, 3))) static bool refuse(struct task_line *line, const char *format,
@@ -302,18 +268,24 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct task_line *line,
 
 static bool field_read(struct task_line *line, const char *name, const json_t *value)
 {
+	const struct field *field = line->kind == LINE_LIMITS ? limits_fields : task_fields;
 	char shown[3 * 40 + 1];
 
-	for (size_t i = 0; i < FIELD_COUNT; i++) {
-		if (strcmp(fields[i].name, name))
+	for (; field->name; field++) {
+		if (strcmp(field->name, name) != 0)
 			continue;
-		if (fields[i].take(line, value))
+		if (field->take(line, field, value))
 			return true;
-		return refuse(line, "\"%s\" is not %s", name, fields[i].needs);
+		return refuse(line, "\"%s\" is not %s", name, field->needs);
 	}
 	/* A terminal must not obey the name. */
 	tw_redis_write_key(name, strnlen(name, 40), shown);
 	return refuse(line, "there is no field \"%s\"", shown);
+}
+
+static bool has(const struct task_line *line, const char *name)
+{
+	return json_object_get(line->json, name);
 }
 
 /* Checks that the line has at most one of each of these pairs. */
@@ -324,11 +296,31 @@ static bool pairs_check(struct task_line *line)
 		{"in", "due"},         {"in", "due_ms"},        {"latest", "state"}};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-		if (json_object_get(line->json, pairs[i][0]) &&
-		    json_object_get(line->json, pairs[i][1]))
+		if (has(line, pairs[i][0]) && has(line, pairs[i][1]))
 			return refuse(line, "\"%s\" and \"%s\" exclude each other", pairs[i][0],
 				      pairs[i][1]);
 	return true;
+}
+
+/* Completes a task from its fields, and checks what belongs together. */
+static bool task_finish(struct task_line *line)
+{
+	struct tw_redis_task *task = &line->info.task;
+
+	if (!line->key.at)
+		return refuse(line, "the line has no key");
+	if (line->info.state == TW_REDIS_DEAD && !has(line, "due_ms"))
+		return refuse(line, "a dead letter requires \"due_ms\", the time of its death");
+	task->key = line->key.at;
+	task->key_size = line->key.size;
+	task->body = line->body.at;
+	task->body_size = line->body.size;
+	/* An occurrence's own time is another one than its due time. */
+	if (has(line, "occurrence_ms"))
+		task->at_ms = line->occurrence_ms;
+	else if (has(line, "due_ms"))
+		task->at_ms = line->info.due_ms;
+	return pairs_check(line);
 }
 
 bool task_line_read(struct task_line *line, const char *text, size_t size)
@@ -344,21 +336,21 @@ bool task_line_read(struct task_line *line, const char *text, size_t size)
 		return refuse(line, "a field occurs twice");
 	if (!line->json)
 		return refuse(line, "the line is not JSON (byte %d)", error.position);
-	if (json_typeof(line->json) != JSON_OBJECT)
+	if (!json_is_object(line->json))
 		return refuse(line, "the line is not a JSON object");
+	if (!has(line, "key") && !has(line, "key_base64") && has(line, "group"))
+		line->kind = LINE_LIMITS;
+	else if (has(line, "state") && has(line, "due_ms"))
+		line->kind = LINE_RESTORED;
 	json_object_foreach(line->json, name,
 			    value) if (!field_read(line, name, value)) return false;
-	if (!line->info.task.key)
-		return refuse(line, "the line has no key");
-	if (line->info.state == TW_REDIS_DEAD && !json_object_get(line->json, "due_ms"))
-		return refuse(line, "a dead letter requires \"due_ms\", the time of its death");
-	return pairs_check(line);
+	return line->kind == LINE_LIMITS || task_finish(line);
 }
 
 void task_line_free(struct task_line *line)
 {
 	json_decref(line->json);
 	free(line->headers);
-	free(line->key);
-	free(line->body);
+	free(line->key.memory);
+	free(line->body.memory);
 }

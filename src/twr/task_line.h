@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task line is a task as JSON, as `list --json` and `dead list --json` write it (show_line). It
- * is an object of
+ * A task line is a task or a name's limits as JSON, as `list --json` and `limits --json` write it.
+ * A task is an object of
  *   key, or key_base64       the key; base64 for bytes that are not UTF-8
  *   due_ms, due, or in       milliseconds since 1970; or as --at; or as --in; now if none is given
  *   latest                   as --latest
@@ -21,6 +21,8 @@
  *   reason or reason_base64  of a dead letter
  *   died, now_ms, shard, token
  *                            ignored, as "due" beside "due_ms" is
+ * Without a key it has the limits of a group, or of the namespace if that is "":
+ *   group, weight, running, per_second, burst, paused
  */
 #ifndef TWR_TASK_LINE_H
 #define TWR_TASK_LINE_H
@@ -29,17 +31,33 @@
 
 #include <timingwheel/redis.h>
 
-enum { LINE_REASON_SIZE = 256 };
+#include "figures.h"
 
-/* This is the task, with the memory that it points into. */
+enum { LINE_REASON_SIZE = 256 };
+enum line_kind {
+	LINE_TASK,
+	LINE_RESTORED, /* it has a state and a due_ms: it comes from a list */
+	LINE_LIMITS
+};
+
+/* These are bytes of the JSON, or decoded from base64. */
+struct bytes {
+	const void *at;
+	size_t size;
+	void *memory; /* or NULL */
+};
+
+/* This is the task or the limits, with the memory that a task points into. */
 struct task_line {
+	enum line_kind kind;
 	struct tw_redis_info info; /* the task; if it is restored, all of it */
-	bool restores;             /* it has a state and a due_ms: it comes from a list */
+	struct limit_figures limits;
 	char reason[LINE_REASON_SIZE];
 	json_t *json;
 	const char **headers;
-	void *key;  /* decoded from base64, or NULL */
-	void *body; /* decoded from base64, or NULL */
+	struct bytes key;
+	struct bytes body;
+	int64_t occurrence_ms;
 };
 
 /*

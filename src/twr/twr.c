@@ -12,29 +12,8 @@
 
 typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
 
-static command_run *const commands[] = {
-	[COMMAND_ADD] = command_add,
-	[COMMAND_CANCEL] = command_key,
-	[COMMAND_EVERY] = command_add,
-	[COMMAND_END] = command_key,
-	[COMMAND_MOVE] = command_move,
-	[COMMAND_GET] = command_get,
-	[COMMAND_LIST] = command_list,
-	[COMMAND_STATS] = command_stats,
-	[COMMAND_DEAD_LIST] = command_list,
-	[COMMAND_DEAD_RETRY] = command_key,
-	[COMMAND_DEAD_DROP] = command_key,
-	[COMMAND_PING] = command_ping,
-	[COMMAND_PAUSE] = command_pause,
-	[COMMAND_RESUME] = command_pause,
-	[COMMAND_LIMITS] = command_limits,
-	[COMMAND_NAMESPACE_DELETE] = command_delete,
-	[COMMAND_GROUP_LIST] = command_group_list,
-	[COMMAND_GROUP_LIMITS] = command_group_limits,
-	[COMMAND_GROUP_PAUSE] = command_group_limits,
-	[COMMAND_GROUP_RESUME] = command_group_limits,
-	[COMMAND_GROUP_DRAIN] = command_group_drain,
-};
+#define COMMAND_RUN(enumerator, name, word, help) [COMMAND_##enumerator] = command_##name,
+static command_run *const commands[] = {COMMANDS(COMMAND_RUN)};
 
 /* Checks the key's size. A key that is too long is bad data here, but a bad argument to the
  * library. */
@@ -66,11 +45,11 @@ static int run(struct arguments *arguments)
 	int exit_code;
 
 	if (arguments->command == COMMAND_WORKER) {
+		/* It goes on without a reader of its output, and without memory for a page. */
+		signal(SIGPIPE, SIG_IGN);
 		json_set_alloc_funcs(malloc, free);
-		return command_worker(arguments);
+		return command_worker(NULL, arguments);
 	}
-	if (arguments->command == COMMAND_TOP)
-		return command_top(arguments);
 	status = tw_redis_open(&redis, &arguments->redis, &error);
 	if (status != TW_OK)
 		return outcome(status, &error);
@@ -86,8 +65,8 @@ int main(int count, char **texts)
 	struct arguments arguments;
 	int exit_code;
 
-	/* A reader that goes away is an error of the output, not an end without a word. */
-	signal(SIGPIPE, SIG_IGN);
+	/* A reader that goes away, as head does, ends the program without a word. */
+	signal(SIGPIPE, SIG_DFL);
 	json_set_alloc_funcs(allocate_or_exit, free);
 	exit_code = arguments_read(&arguments, count, texts);
 	if (exit_code == EXIT_DONE && !arguments.answered)

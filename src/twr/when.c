@@ -206,23 +206,3 @@ const char *duration_write(tw_duration duration, char text[WHEN_SIZE])
 		snprintf(text, WHEN_SIZE, "%.2f s", (double)duration / TW_SECOND);
 	return text;
 }
-
-static const char *const missed_names[] = {
-	[TW_REDIS_MISSED_ONE] = "one",
-	[TW_REDIS_MISSED_SKIP] = "skip",
-	[TW_REDIS_MISSED_ALL] = "all",
-};
-
-const char *missed_name(enum tw_redis_missed missed)
-{
-	return missed_names[missed];
-}
-
-bool missed_read(const char *text, enum tw_redis_missed *missed)
-{
-	for (*missed = TW_REDIS_MISSED_ONE; *missed <= TW_REDIS_MISSED_ALL; ++*missed)
-		if (!strcmp(text, missed_names[*missed]))
-			return true;
-	*missed = TW_REDIS_MISSED_ONE;
-	return false;
-}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* when reads and writes times, durations and the handling of missed times as text. All times are
- * UTC. It reads no clock. */
+/* when reads and writes times and durations as text. All times are UTC. It reads no clock. */
 #ifndef TWR_WHEN_H
 #define TWR_WHEN_H
 
@@ -24,9 +23,5 @@ const char *time_write(int64_t at_ms, char text[WHEN_SIZE]);
 
 /* Writes a duration as "250 us", "12.3 ms" or "4.56 s". Returns the text. */
 const char *duration_write(tw_duration duration, char text[WHEN_SIZE]);
-
-/* These convert "one", "skip" and "all". Reading returns false for other texts. */
-const char *missed_name(enum tw_redis_missed missed);
-bool missed_read(const char *text, enum tw_redis_missed *missed);
 
 #endif

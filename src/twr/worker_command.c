@@ -10,7 +10,6 @@
 #include "commands.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -21,20 +20,11 @@
 #include "outcome.h"
 #include "show.h"
 
-/* Written by the worker's main thread; read when that has ended. */
-struct console {
-	const struct arguments *arguments;
-	uint64_t counts[TW_REDIS_END_SNOOZED + 1]; /* by how runs ended */
-};
-
 static void take_report(void *context, const struct tw_redis_report *report)
 {
-	struct console *console = context;
+	const struct arguments *arguments = context;
 
-	console->counts[report->end]++;
-	if (!console->arguments->verbose)
-		return;
-	show_report(report, console->arguments->json, console->arguments->worker.source_count > 1);
+	show_report(report, arguments->json, arguments->worker.source_count > 1);
 	fflush(stdout);
 }
 
@@ -53,14 +43,14 @@ static void tell_notice(void *context, const struct tw_redis_error *error)
 	fprintf(stderr, "twr: %s: %s\n", tw_status_text(error->status), error->text);
 }
 
-static void tell_counts(const struct tw_redis_worker_stats *stats)
+static void tell_counts(struct tw_redis_worker *worker)
 {
-	fprintf(stderr,
-		"twr: done %" PRIu64 ", retried %" PRIu64 ", dead %" PRIu64 ", snoozed %" PRIu64
-		", stale %" PRIu64 ", released %" PRIu64 ", unconfirmed %" PRIu64
-		"; running %" PRIu64 "\n",
-		stats->done, stats->retried, stats->dead, stats->snoozed, stats->stale,
-		stats->released, stats->unconfirmed, stats->running);
+	struct tw_redis_worker_stats stats;
+
+	tw_redis_worker_get_stats(worker, &stats);
+	fputs("twr: ", stderr);
+	figures_write(stderr, FIGURES_OF_RUNS, &stats, ", ");
+	fputc('\n', stderr);
 }
 
 static void block_signals(sigset_t *signals)
@@ -102,18 +92,14 @@ static void wait_for_signal(struct tw_redis_worker *worker, const sigset_t *sign
 	const struct timespec time = {count_every / TW_SECOND, count_every % TW_SECOND};
 
 	for (;;) {
-		struct tw_redis_worker_stats stats;
-
 		if (sigtimedwait(signals, NULL, &time) > 0)
 			return;
-		if (errno != EAGAIN)
-			continue;
-		tw_redis_worker_get_stats(worker, &stats);
-		tell_counts(&stats);
+		if (errno == EAGAIN)
+			tell_counts(worker);
 	}
 }
 
-/* The pages, where they are asked for. */
+/* These are the pages, if they are asked for. */
 struct pages {
 	struct listener *listener;
 	struct board *board;
@@ -141,41 +127,36 @@ static void pages_end(struct pages *pages)
 	board_stop(pages->board);
 }
 
-static void stop(struct tw_redis_worker *worker, const struct console *console, struct pages *pages)
+static void stop(struct tw_redis_worker *worker, const struct arguments *arguments,
+		 struct pages *pages)
 {
-	const uint64_t *counts = console->counts;
 	sigset_t interrupt;
 
 	fputs("twr: finishing the running tasks\n", stderr);
 	if (pages->board)
-		board_tell_end(pages->board);
+		atomic_store_explicit(&pages->board->stopping, true, memory_order_relaxed);
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
 	/* It has no handlers that could run on. */
-	tw_redis_worker_stop(worker, console->arguments->grace);
+	tw_redis_worker_stop(worker, arguments->grace);
 	pages_end(pages);
+	tell_counts(worker);
 	tw_redis_worker_destroy(worker);
-	fprintf(stderr,
-		"twr: the worker has stopped; done %" PRIu64 ", retried %" PRIu64 ", dead %" PRIu64
-		", snoozed %" PRIu64 ", released %" PRIu64 ", unconfirmed %" PRIu64 "\n",
-		counts[TW_REDIS_END_DONE], counts[TW_REDIS_END_RETRIED], counts[TW_REDIS_END_DEAD],
-		counts[TW_REDIS_END_SNOOZED], counts[TW_REDIS_END_RELEASED],
-		counts[TW_REDIS_END_UNCONFIRMED]);
+	fputs("twr: the worker has stopped\n", stderr);
 }
 
-/* With the pages open, if they are asked for. */
+/* Runs the worker with the pages open, if they are asked for. */
 static int worker_run(struct arguments *arguments, struct pages *pages, const sigset_t *signals)
 {
 	struct tw_redis_worker_options *options = &arguments->worker;
-	struct console console = {.arguments = arguments};
 	struct tw_redis_error error = {0};
 	struct tw_redis_worker *worker;
 	enum tw_status status;
 	int exit_code;
 
-	options->context = &console;
-	options->report = take_report;
+	options->context = arguments;
+	options->report = arguments->verbose ? take_report : NULL;
 	options->connection = tell_connection;
 	options->notice = tell_notice;
 	status = tw_redis_worker_start(&worker, &arguments->redis, options, &error);
@@ -189,15 +170,16 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 	}
 	fputs("twr: the worker runs\n", stderr);
 	wait_for_signal(worker, signals, arguments->count_every);
-	stop(worker, &console, pages);
+	stop(worker, arguments, pages);
 	return EXIT_DONE;
 }
 
-int command_worker(struct arguments *arguments)
+int command_worker(struct tw_redis *redis, struct arguments *arguments)
 {
 	struct pages pages = {0};
 	sigset_t signals;
 
+	(void)redis;
 	block_signals(&signals);
 	prepare_descriptors(&arguments->worker);
 	if (arguments->listen.address) {

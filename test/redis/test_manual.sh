@@ -30,7 +30,7 @@ sed -n 's/^  --\([a-z-]*\).*/\1/p' "$folder/text" >"$folder/help"
 sed -n 's/^\.It Fl -\([a-z-]*\).*/\1/p' src/man/twr.1 >"$folder/page"
 compare option
 
-sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' "$folder/text" >"$folder/help"
+sed -n 's/^  \([a-z]\{1,\}\) .*/\1/p' "$folder/text" >"$folder/help"
 sed -n '/^\.Sh COMMANDS/,/^\.Sh OPTIONS/s/^\.It Cm //p' src/man/twr.1 >"$folder/page"
 compare command
 

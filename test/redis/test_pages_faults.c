@@ -33,11 +33,6 @@ static atomic_long ahead;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __real_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
-				  const struct timespec *until);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
-				  const struct timespec *until);
-
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
 	int result = __real_clock_gettime(clock, now);
@@ -64,15 +59,6 @@ enum tw_status __wrap_tw_redis_get_groups(struct tw_redis *redis,
 	atomic_fetch_add(&groups_questions, 1);
 	atomic_fetch_add(&ahead, atomic_load(&groups_take));
 	return __real_tw_redis_get_groups(redis, groups, room, count);
-}
-
-/* All conditions here use the monotonic clock. */
-int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *lock,
-				  const struct timespec *until)
-{
-	const struct timespec really = {until->tv_sec - atomic_load(&ahead), until->tv_nsec};
-
-	return __real_pthread_cond_timedwait(condition, lock, &really);
 }
 
 static int open_all(void **state)
@@ -106,112 +92,73 @@ static struct board *board_open(void)
 
 /* ---- The board ---- */
 
-static void put_letter(struct tw_redis *redis, const char *reason)
-{
-	const struct tw_redis_info letter = {.state = TW_REDIS_DEAD,
-					     .task = {.key = "a", .key_size = 1, .max_attempts = 1},
-					     .due_ms = 1,
-					     .attempts = 1,
-					     .reason = reason};
-
-	assert_ok(redis, tw_redis_restore(redis, &letter, 1, NULL));
-}
-
-/* Asks for all figures until the dead letter has that reason, for half a minute at most. */
-static void await_reason(struct board *board, struct figures *figures, const char *reason)
-{
-	for (int i = 0; i < 3000; i++) {
-		board_look(board, BOARD_ALL, figures);
-		if (figures->letters.count == 1 && !strcmp(figures->letters.rows[0].reason, reason))
-			return;
-		wait_for(10 * TW_MILLISECOND);
-	}
-	fail_msg("there is no dead letter because of %s", reason);
-}
-
-/* Waits until Redis has been asked twice more, so at least once entirely after the call. */
-static void await_questions(struct board *board, struct figures *figures)
-{
-	size_t count;
-
-	board_look(board, BOARD_ALL, figures);
-	count = figures->second_count + 2;
-	for (int i = 0; i < 3000 && figures->second_count < count; i++) {
-		wait_for(10 * TW_MILLISECOND);
-		board_look(board, BOARD_ALL, figures);
-	}
-	assert_true(figures->second_count >= count);
-}
-
-static void as_many_letters_are_read_again_after_half_a_minute(void **state)
-{
-	struct fixture *fixture = *state;
-	struct figures *figures = calloc(1, sizeof(*figures));
-	struct board *board = board_open();
-
-	put_letter(fixture->redis, "one");
-	await_reason(board, figures, "one");
-	/* The letter may have come after their number was read. */
-	await_questions(board, figures);
-	put_letter(fixture->redis, "another");
-	await_questions(board, figures);
-	assert_string_equal(figures->letters.rows[0].reason, "one");
-	atomic_fetch_add(&ahead, 31);
-	await_reason(board, figures, "another");
-	board_stop(board);
-	free(figures);
-}
-
 static void start_board(void *context)
 {
 	struct board *board;
-	struct figures *figures = calloc(1, sizeof(*figures));
 	enum tw_status status;
 
 	begin_faults();
 	status = board_start(&board, worker, redis_options, &options, NULL);
 	assert_int_equal(status == TW_OK, board != NULL);
-	if (board)
-		board_look(board, BOARD_ALL, figures);
-	assert_true(status != TW_OK || figures->space_count == 1);
+	if (board) {
+		board_look(board);
+		assert_int_equal(board->space_count, 1);
+		board_leave(board);
+	}
 	board_stop(board);
 	end_faults();
-	free(figures);
 }
 
 static void board_meets_each_failure(void **state)
 {
 	assert_true(fail_each(FAULT_ALLOCATION, start_board, NULL) > 0);
 	assert_true(fail_each(FAULT_DESCRIPTOR, start_board, NULL) > 0);
-	assert_true(fail_each(FAULT_THREAD, start_board, NULL) > 0);
 }
 
 static void worker_is_ready_with_a_redis_that_answers(void **state)
 {
-	struct figures *figures = calloc(1, sizeof(*figures));
+	struct board *board = calloc(1, sizeof(*board));
 
-	assert_false(figures_are_ready(figures));
-	figures->answered = true;
-	assert_true(figures_are_ready(figures));
-	figures->worker.losses = 2;
-	figures->worker.reconnects = 1;
-	assert_false(figures_are_ready(figures));
-	figures->worker.reconnects = 2;
-	figures->stopping = true;
-	assert_false(figures_are_ready(figures));
-	free(figures);
+	assert_false(board_is_ready(board));
+	board->figures.redis_up = 1;
+	assert_true(board_is_ready(board));
+	board->figures.stats.losses = 2;
+	board->figures.stats.reconnects = 1;
+	assert_false(board_is_ready(board));
+	board->figures.stats.reconnects = 2;
+	atomic_store(&board->stopping, true);
+	assert_false(board_is_ready(board));
+	free(board);
+}
+
+/* Returns the value of the metric, or -1. */
+static double age_shown(enum figure_scope scope, const void *of, int64_t now_ms, const char *name)
+{
+	const struct figure_row row = {.of = of, .now_ms = now_ms};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	const char *at;
+	double age;
+
+	figures_metrics(out, scope, &row, 1);
+	fclose(out);
+	at = strstr(text, name);
+	age = at ? atof(at + strlen(name)) : -1;
+	free(text);
+	return age;
 }
 
 static void oldest_due_task_is_never_due_in_the_future(void **state)
 {
-	struct tw_redis_stats tasks = {.next_ms = 1000, .now_ms = 3500};
+	static const char name[] = "\ntwr_oldest_due_age_seconds ";
+	struct task_figures tasks = {0};
 
-	assert_true(tasks_oldest_due(&tasks) == 0);
-	tasks.due = 1;
-	assert_true(tasks_oldest_due(&tasks) == 2.5);
+	assert_true(age_shown(FIGURES_OF_TASKS, &tasks, 3500, name) == 0);
+	tasks.stats.next_ms = 1000;
+	assert_true(age_shown(FIGURES_OF_TASKS, &tasks, 3500, name) == 2.5);
 	/* The clocks of two servers differ. */
-	tasks.now_ms = 999;
-	assert_true(tasks_oldest_due(&tasks) == 0);
+	assert_true(age_shown(FIGURES_OF_TASKS, &tasks, 999, name) == 0);
 }
 
 static void add_group(struct tw_redis *redis)
@@ -225,29 +172,27 @@ static void add_group(struct tw_redis *redis)
 static void groups_are_asked_for_at_most_a_twentieth_of_the_time(void **state)
 {
 	struct fixture *fixture = *state;
-	struct figures *figures = calloc(1, sizeof(*figures));
-	struct board *board;
+	struct board *board = board_open();
 
 	add_group(fixture->redis);
 	atomic_store(&groups_questions, 0);
 	atomic_store(&groups_take, 2);
-	board = board_open();
-	while (!figures->spaces[0].group_count)
-		board_look(board, BOARD_COUNTS, figures);
-	assert_string_equal(figures->spaces[0].groups[0].name, "g");
-	assert_int_equal(atomic_load(&groups_questions), 1);
-	for (int i = 0; i < 3; i++) {
-		atomic_fetch_add(&ahead, 10);
-		board_look(board, BOARD_ALL, figures);
-		assert_int_equal(figures->spaces[0].group_count, 1);
+	/* The question takes 2 s, so there is none for 40 s. */
+	for (int looks = 0; looks < 4; looks++) {
+		board_look(board);
+		assert_int_equal(board->spaces[0].group_count, 1);
+		assert_string_equal(board->spaces[0].groups[0].name, "g");
 		assert_int_equal(atomic_load(&groups_questions), 1);
+		board_leave(board);
+		atomic_fetch_add(&ahead, 10);
 	}
-	atomic_fetch_add(&ahead, 10);
-	while (atomic_load(&groups_questions) == 1)
-		board_look(board, BOARD_COUNTS, figures);
+	/* The question took a little longer. */
+	atomic_fetch_add(&ahead, 60);
+	board_look(board);
+	assert_int_equal(atomic_load(&groups_questions), 2);
+	board_leave(board);
 	atomic_store(&groups_take, 0);
 	board_stop(board);
-	free(figures);
 }
 
 /* ---- The pages ---- */
@@ -324,7 +269,6 @@ static void pages_meet_each_failure(void **state)
 		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0",
 	};
 	struct fixture *fixture = *state;
-	struct figures *figures = calloc(1, sizeof(*figures));
 	struct board *board = board_open();
 	struct listener *listener = listener_open(&listens);
 	struct question question;
@@ -332,15 +276,12 @@ static void pages_meet_each_failure(void **state)
 	add_group(fixture->redis);
 	assert_true(listener && listener_serve(listener, board));
 	question.port = atoi(strrchr(listener_name(listener), ':') + 1);
-	put_letter(fixture->redis, "one");
-	await_reason(board, figures, "one");
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		question.line = lines[i];
 		assert_true(fail_each(FAULT_ALLOCATION, ask, &question) > 0);
 	}
 	listener_close(listener);
 	board_stop(board);
-	free(figures);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
@@ -348,7 +289,6 @@ static void pages_meet_each_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(as_many_letters_are_read_again_after_half_a_minute),
 		TEST(groups_are_asked_for_at_most_a_twentieth_of_the_time),
 		TEST(board_meets_each_failure),
 		cmocka_unit_test(worker_is_ready_with_a_redis_that_answers),

@@ -167,27 +167,26 @@ static void lists_and_stats_show_what_there_is(void **state)
 	assert_int_equal(TWR("add", "c", "--in", "30m"), 0);
 	assert_int_equal(TWR("list"), 0);
 	assert_true(said("a%20b\n") && said("c\n") && said("pending  0/8"));
-	assert_int_equal(TWR("list", "--limit", "1", "--json"), 0);
+	assert_int_equal(TWR("list", "--json"), 0);
 	assert_member("state", "pending");
 	assert_int_equal(TWR("stats", "--json"), 0);
 	assert_int_equal(said_number("tasks"), 2);
 	assert_int_equal(said_number("due"), 0);
 	assert_int_equal(TWR("stats"), 0);
-	assert_true(said("tasks    2"));
+	assert_true(said("tasks 2\n") && said("\nscheduled 2\n") && said("\npaused no\n"));
+	assert_int_equal(TWR("workers"), 0);
+	assert_string_equal(program_text(&program), "");
 	assert_int_equal(TWR("ping"), 0);
 	assert_int_equal(TWR("ping", "--json"), 0);
 }
 
 static void recurring_tasks_recur(void **state)
 {
-	assert_int_equal(TWR("every", "a", "--handler"), 2);
-	assert_int_equal(TWR("add", "a", "--every", "1h", "--handler"), 2);
-	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "some"), 2);
-	assert_int_equal(TWR("every", "a", "--every", "1h", "--cron", "@daily", "--handler"), 2);
-	assert_int_equal(TWR("every", "a", "--every", "1h", "--zone", "UTC", "--handler"), 2);
-	assert_int_equal(TWR("add", "a", "--cron", "@daily", "--handler"), 2);
-	assert_int_equal(TWR("every", "a", "--cron", "nonsense", "--handler"), 65);
-	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
+	assert_int_equal(TWR("add", "a", "--every", "1h", "--missed", "some"), 2);
+	assert_int_equal(TWR("add", "a", "--every", "1h", "--cron", "@daily", "--handler"), 2);
+	assert_int_equal(TWR("add", "a", "--every", "1h", "--zone", "UTC", "--handler"), 2);
+	assert_int_equal(TWR("add", "a", "--cron", "nonsense", "--handler"), 65);
+	assert_int_equal(TWR("add", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
 	assert_int_equal(TWR("get", "a", "--json"), 0);
 	assert_int_equal(said_number("every_ms"), 3600000);
 	assert_member("missed", "skip");
@@ -197,8 +196,8 @@ static void recurring_tasks_recur(void **state)
 	assert_int_equal(said_number("recurring"), 1);
 	assert_int_equal(TWR("cancel", "a"), 0);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_int_equal(TWR("every", "a", "--cron", "0 3 * * 1-5", "--zone", "Europe/Berlin",
-			     "--from", "2100-01-01T00:00:00Z", "--handler"),
+	assert_int_equal(TWR("add", "a", "--cron", "0 3 * * 1-5", "--zone", "Europe/Berlin", "--at",
+			     "2100-01-01T00:00:00Z", "--handler"),
 			 0);
 	assert_true(said("2100-01-01T02:00:00"));
 	assert_int_equal(TWR("get", "a", "--json"), 0);
@@ -207,76 +206,72 @@ static void recurring_tasks_recur(void **state)
 	assert_member("missed", "one");
 	assert_int_equal(TWR("get", "a"), 0);
 	assert_true(said("cron      0 3 * * 1-5, Europe/Berlin, missed: one"));
-	assert_int_equal(TWR("end", "a"), 0);
+	assert_int_equal(TWR("cancel", "a", "--all"), 0);
 	assert_int_equal(TWR("get", "a"), 1);
-	assert_int_equal(TWR("end", "a"), 1);
+	assert_int_equal(TWR("cancel", "a", "--all"), 1);
 }
 
 static void limits_are_set_and_shown(void **state)
 {
-	assert_int_equal(TWR("limits"), 0);
-	assert_true(said("running     no limit"));
-	assert_int_equal(TWR("limits", "--running", "7"), 0);
+	assert_int_equal(TWR("limits", "--running", "7", "--json"), 0);
+	/* Limits that are not given stay. */
+	assert_int_equal(TWR("limits", "--per-second", "100", "--pause"), 0);
 	assert_int_equal(TWR("limits", "--json"), 0);
+	assert_member("group", "");
 	assert_int_equal(said_number("running"), 7);
-	assert_int_equal(said_number("per_second"), 0);
-	assert_int_equal(TWR("limits", "--per-second", "100"), 0);
+	assert_int_equal(said_number("per_second"), 100);
+	assert_true(said("\"paused\":true"));
+	assert_int_equal(TWR("stats"), 0);
+	assert_true(said("paused yes\n"));
+	assert_int_equal(TWR("limits", "--running", "0", "--resume"), 0);
 	assert_int_equal(TWR("limits"), 0);
-	assert_true(said("running     no limit") && said("per second  100"));
+	assert_true(said("    weight   running  per_second     burst    paused  group\n"
+			 "         0         0         100         0        no  \n"));
 	assert_int_equal(TWR("limits", "--running", "-1"), 2);
+	assert_int_equal(TWR("limits", "--weight", "2"), 2);
+	assert_int_equal(TWR("limits", "--pause", "--resume"), 2);
 	assert_int_equal(TWR("add", "a", "--running", "1"), 2);
 }
 
 static void limits_of_groups_are_set_and_shown(void **state)
 {
-	assert_int_equal(TWR("group", "limits"), 0);
-	assert_int_equal(TWR("group", "limits", "a/b", "--running", "3", "--burst", "4"), 0);
-	assert_int_equal(TWR("group", "limits", "acme", "--running", "0", "--weight", "2"), 0);
-	/* Options that are not given stay. */
-	assert_int_equal(TWR("group", "limits", "acme", "--per-second", "5"), 0);
-	assert_int_equal(TWR("group", "pause", "acme"), 0);
-	assert_int_equal(TWR("group", "limits", "acme", "--json"), 0);
+	assert_int_equal(TWR("limits", "other", "--running", "3", "--burst", "4"), 0);
+	assert_int_equal(TWR("limits", "acme", "--running", "1", "--weight", "2"), 0);
+	assert_int_equal(TWR("limits", "acme", "--per-second", "5", "--pause"), 0);
+	assert_int_equal(TWR("limits", "acme", "--json"), 0);
 	assert_member("group", "acme");
+	assert_int_equal(said_number("running"), 1);
 	assert_int_equal(said_number("weight"), 2);
 	assert_int_equal(said_number("per_second"), 5);
-	assert_true(said("\"paused\":true") || said("\"paused\": true"));
-	assert_int_equal(TWR("group", "limits"), 0);
-	assert_true(said("     -          3          -          4          a/b\n"));
-	assert_true(said("     2          -          5          -  paused  acme\n"));
-	assert_int_equal(TWR("group", "resume", "acme"), 0);
-	assert_int_equal(TWR("group", "limits", "acme"), 0);
-	assert_false(said("paused"));
-	assert_int_equal(TWR("group", "limits", "--running", "1"), 2);
-	assert_int_equal(TWR("group", "limits", "a", "--running", "no"), 2);
-	assert_int_equal(TWR("group", "limits", "a", "--weight", "1001"), 2);
-	assert_int_equal(TWR("limits", "--weight", "1"), 2);
-	assert_int_equal(TWR("group", "pause"), 2);
-	assert_int_equal(TWR("group", "pause", "a", "b"), 2);
-	assert_int_equal(TWR("group", "pause", "a\n"), 65);
+	assert_true(said("\"paused\":true"));
+	assert_int_equal(TWR("limits"), 0);
+	assert_true(said("         0         3           0         4        no  other\n"));
+	assert_true(said("         2         1           5         0       yes  acme\n"));
+	assert_int_equal(TWR("limits", "acme", "--resume", "--running", "0"), 0);
+	assert_int_equal(TWR("limits", "acme"), 0);
+	assert_true(said("         2         0           5         0        no  acme\n"));
+	assert_int_equal(TWR("limits", "a", "--running", "no"), 2);
+	assert_int_equal(TWR("limits", "a", "--weight", "1001"), 2);
+	assert_int_equal(TWR("limits", "a", "b"), 2);
+	assert_int_equal(TWR("limits", "a\001b", "--pause"), 65);
 }
 
-static void drained_group_has_no_tasks(void **state)
+static void group_is_dropped_and_listed(void **state)
 {
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--group", "acme", "--handler"), 0);
 	assert_int_equal(TWR("add", "b", "--in", "1h", "--group", "other", "--handler"), 0);
-	assert_int_equal(TWR("group", "drain", "acme"), 0);
-	assert_true(said("1 task removed"));
+	assert_int_equal(TWR("groups"), 0);
+	assert_true(said("   waiting   running                oldest_due  group\n"));
+	assert_true(said("         1         0") && said("Z  acme\n"));
+	assert_int_equal(TWR("groups", "--json"), 0);
+	assert_member("group", "acme");
+	assert_int_equal(said_number("waiting"), 1);
+	assert_int_equal(TWR("drop", "--group", "acme"), 0);
+	assert_string_equal(program_text(&program), "1\n");
 	assert_int_equal(TWR("get", "a"), 1);
 	assert_int_equal(TWR("get", "b"), 0);
-	assert_int_equal(TWR("group", "drain", "acme", "--json"), 0);
-	assert_int_equal(said_number("removed"), 0);
-}
-
-static void stats_show_the_pause(void **state)
-{
-	assert_int_equal(TWR("pause"), 0);
-	assert_int_equal(TWR("stats"), 0);
-	assert_true(said("(paused)"));
-	assert_int_equal(TWR("stats", "--json"), 0);
-	assert_true(said("\"paused\": true") || said("\"paused\":true"));
-	assert_int_equal(TWR("resume"), 0);
-	assert_int_equal(TWR("stats"), 0);
-	assert_false(said("(paused)"));
+	assert_int_equal(TWR("drop", "--group", "acme", "--json"), 0);
+	assert_int_equal(said_number("count"), 0);
 }
 
 static void unknown_existing_and_leased_tasks_are_1(void **state)
@@ -288,8 +283,8 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	assert_int_equal(TWR("get", "nobody"), 1);
 	assert_int_equal(TWR("move", "nobody", "--in", "1s"), 1);
 	assert_int_equal(TWR("add", "nobody", "--replace"), 1);
-	assert_int_equal(TWR("dead", "retry", "nobody"), 1);
-	assert_int_equal(TWR("dead", "drop", "nobody"), 1);
+	assert_int_equal(TWR("retry", "nobody"), 1);
+	assert_int_equal(TWR("drop", "nobody"), 1);
 	assert_int_equal(TWR("add", "a", "--new"), 0);
 	assert_int_equal(TWR("add", "a", "--new"), 1);
 	assert_int_equal(TWR("add", "a", "--replace"), 0);
@@ -323,13 +318,15 @@ static void namespace_is_deleted_if_it_is_unused_or_by_force(void **state)
 	struct fixture *fixture = *state;
 
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
-	assert_int_equal(TWR("namespace", "delete"), 2);
-	assert_true(said("no namespace is given"));
-	assert_int_equal(TWR("namespace", "delete", fixture->name_space), 1);
+	assert_int_equal(TWR("drop", "--everything"), 2);
+	assert_true(said("--everything requires --namespace"));
+	assert_int_equal(TWR("drop", "--everything", "--namespace", fixture->name_space), 1);
 	assert_true(said("twr: the namespace has tasks or dead letters (--force)\n"));
-	assert_int_equal(TWR("namespace", "delete", "another-one"), 0);
+	assert_int_equal(TWR("drop", "--everything", "--namespace", "another-one"), 0);
+	assert_int_equal(TWR("drop", "--all", "--force"), 2);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_int_equal(TWR("namespace", "delete", fixture->name_space, "--force"), 0);
+	assert_int_equal(TWR("drop", "--everything", "--namespace", fixture->name_space, "--force"),
+			 0);
 	assert_int_equal(TWR("get", "a"), 1);
 }
 
@@ -346,12 +343,12 @@ static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 	assert_ok(fixture->redis,
 		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "so", NULL));
 	tw_redis_batch_free(batch);
-	assert_int_equal(TWR("dead", "retry", "tick"), 1);
+	assert_int_equal(TWR("retry", "tick"), 1);
 	assert_true(said("the letter of an occurrence has the key KEY#due=TIME"));
 	snprintf(key, sizeof(key), "tick#due=%lld", (long long)due_ms);
-	assert_int_equal(TWR("dead", "list"), 0);
+	assert_int_equal(TWR("list", "--dead"), 0);
 	assert_true(said(key));
-	assert_int_equal(TWR("dead", "retry", key), 0);
+	assert_int_equal(TWR("retry", key), 0);
 	assert_int_equal(TWR("get", key), 0);
 	assert_int_equal(TWR("get", "tick"), 0);
 	assert_true(said("every     "));
@@ -368,9 +365,9 @@ static void dead_letter_whose_key_a_task_has_stays(void **state)
 		assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &letter, 1, NULL));
 	}
 	add_task(fixture->redis, "b", TW_HOUR);
-	assert_int_equal(TWR("dead", "retry", "--all"), 1);
+	assert_int_equal(TWR("retry", "--all"), 1);
 	assert_true(said("twr: b: the key is already in use\n") && said("2\n"));
-	assert_int_equal(TWR("dead", "retry", "--all", "--json"), 1);
+	assert_int_equal(TWR("retry", "--all", "--json"), 1);
 	assert_true(said("{\"count\":0,\"left\":1}"));
 	assert_int_equal(stats_of(fixture->redis).tasks, 3);
 	assert_int_equal(find_dead(fixture->redis, "b").status, TW_OK);
@@ -394,9 +391,9 @@ static void dead_letter_that_is_gone_meanwhile_is_no_failure(void **state)
 
 	false_server_start(&server, answer_too_late, NULL);
 	environment.url = server.url;
-	assert_int_equal(TWR("dead", "drop", "--all"), 0);
+	assert_int_equal(TWR("drop", "--all"), 0);
 	assert_string_equal(program_text(&program), "0\n");
-	assert_int_equal(TWR("dead", "list"), 0);
+	assert_int_equal(TWR("list", "--dead"), 0);
 	assert_true(said("dead     1/8  k\n"));
 	false_server_stop(&server);
 }
@@ -451,11 +448,10 @@ static void wrong_usage_is_2(void **state)
 	assert_int_equal(TWR("add", "a", "--lease", "1s"), 2);
 	assert_int_equal(TWR("add", "a", "--latest", "0"), 2);
 	assert_int_equal(TWR("add", "a", "--latest", "40000d"), 2);
-	assert_int_equal(TWR("every", "a", "--every", "1h", "--latest", "1h"), 2);
+	assert_int_equal(TWR("add", "a", "--every", "1h", "--latest", "1h"), 2);
 	assert_int_equal(TWR("move", "a"), 2);
-	assert_int_equal(TWR("dead"), 2);
-	assert_int_equal(TWR("dead", "bury"), 2);
-	assert_int_equal(TWR("dead", "drop", "--all", "a"), 2);
+	assert_int_equal(TWR("drop"), 2);
+	assert_int_equal(TWR("drop", "--all", "a"), 2);
 	assert_int_equal(TWR("worker", "--lease", "1ms"), 2);
 	assert_int_equal(TWR("worker", "--concurrency", "5000"), 2);
 	assert_int_equal(TWR("ping", "--nonsense"), 2);
@@ -586,15 +582,75 @@ static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
 	redis_server_stop(&dropping);
 }
 
-static void durability_that_the_server_lacks_is_69_and_an_unknown_one_2(void **state)
+static void renamed_commands_and_options_name_the_new_one(void **state)
 {
-	assert_int_equal(TWR("add", "a", "--handler", "--durability", "disk"), 69);
-	assert_true(said("appendonly"));
-	assert_int_equal(TWR("worker", "--durability", "both"), 69);
-	assert_int_equal(TWR("add", "a", "--handler", "--durability", "replica"), 69);
-	assert_true(said("a replica, and none is connected"));
-	assert_int_equal(TWR("add", "a", "--handler", "--durability", "server"), 0);
-	assert_int_equal(TWR("add", "a", "--durability", "disks"), 2);
+	static const char *const old[][3] = {
+		{"pause", NULL, "twr: pause is now limits --pause "},
+		{"every", "a", "twr: every is now add --every, add --cron "},
+		{"dead", "list", "twr: dead list is now list --dead "},
+		{"group", "drain", "twr: group drain is now drop --group GROUP "},
+		{"add", "--file=-", "twr: --file is now the command load "},
+		{"list", "--limit", "twr: --limit is now list | head -n N "}};
+
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+		assert_int_equal(TWR(old[i][0], old[i][1]), 2);
+		assert_true(said(old[i][2]));
+	}
+}
+
+/* The list is larger than a pipe. The exit status is that of other tools: the signal's. */
+static void reader_that_goes_away_ends_a_list_silently(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *build = getenv("BUILD");
+	char command[512];
+	char text[64];
+	FILE *said_by_shell;
+
+	add_tasks(fixture->redis, 2000, TW_HOUR, 0);
+	snprintf(command, sizeof(command),
+		 "exec 3>&1; { %s/twr list --json --url=%s --namespace=%s 2>&3; "
+		 "echo $? >&3; } | head -n 1 >/dev/null",
+		 build ? build : "build", fixture->server.url, fixture->name_space);
+	said_by_shell = popen(command, "r");
+	assert_non_null(said_by_shell);
+	assert_non_null(fgets(text, sizeof(text), said_by_shell));
+	assert_int_equal(atoi(text), 128 + SIGPIPE);
+	assert_null(fgets(text, sizeof(text), said_by_shell));
+	pclose(said_by_shell);
+}
+
+static void stats_are_a_line_each_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct program stats;
+
+	program_start(&stats, &environment, ARGUMENTS("stats", "--every=20ms"));
+	assert_true(program_wait_text(&stats, "tasks 0  scheduled 0  "));
+	add_task(fixture->redis, "a", TW_HOUR);
+	assert_true(program_wait_text(&stats, "\ntasks 1  scheduled 1  started 0  dead 0  "));
+	program_end(&stats);
+	program_start(&stats, &environment, ARGUMENTS("stats", "--every=20ms", "--json"));
+	assert_true(program_wait_text(&stats, "}\n{\"tasks\":1,"));
+	program_end(&stats);
+}
+
+static void end_of_redis_is_reported_and_outlived_by_stats(void **state)
+{
+	struct redis_server server;
+	struct program stats;
+
+	redis_server_start(&server, NULL);
+	environment.url = server.url;
+	program_start(&stats, &environment, ARGUMENTS("stats", "--every=20ms", "--patience=0"));
+	assert_true(program_wait_text(&stats, "tasks 0  "));
+	redis_server_end(&server, SIGKILL);
+	assert_true(program_wait_text(&stats, "twr: "));
+	redis_server_restart(&server);
+	assert_int_equal(TWR("add", "a", "--in=1h", "--handler"), 0);
+	assert_true(program_wait_text(&stats, "tasks 1  "));
+	program_end(&stats);
+	redis_server_stop(&server);
 }
 
 static void output_that_cannot_be_written_is_71(void **state)
@@ -612,7 +668,7 @@ static void output_that_cannot_be_written_is_71(void **state)
 	assert_non_null(file);
 	fputs("nonsense\n", file);
 	fclose(file);
-	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_int_equal(TWR("load", path), 65);
 	/* This exceeds the output buffer. */
 	add_tasks(fixture->redis, 200, TW_HOUR, 0);
 	assert_int_equal(TWR("list", "--json"), 71);
@@ -747,16 +803,16 @@ static void worker_runs_and_prints_what_was_scheduled(void **state)
 	assert_true(program_wait_text(&worker, "done     good  attempt 1/8"));
 	assert_true(program_wait_text(&worker, "dead     bad  attempt 1/8"));
 	assert_true(program_wait_text(&worker, "HTTP 404"));
-	assert_true(program_wait_text(&worker, "twr: done 1, retried 0, dead 1"));
+	assert_true(program_wait_text(&worker, "done 1, retried 0, dead 1"));
 	assert_int_equal(http_server_count_of(&http, "good"), 1);
-	assert_int_equal(TWR("dead", "list"), 0);
+	assert_int_equal(TWR("list", "--dead"), 0);
 	assert_true(said("bad  HTTP 404"));
-	assert_int_equal(TWR("dead", "list", "--json"), 0);
+	assert_int_equal(TWR("list", "--dead", "--json"), 0);
 	assert_member("reason", "HTTP 404");
-	assert_int_equal(TWR("dead", "retry", "bad"), 0);
+	assert_int_equal(TWR("retry", "bad"), 0);
 	WAIT_UNTIL(http_server_count_of(&http, "bad") == 2 &&
 		   find_dead(fixture->redis, "bad").status == TW_OK);
-	assert_int_equal(TWR("dead", "drop", "--all"), 0);
+	assert_int_equal(TWR("drop", "--all"), 0);
 	assert_string_equal(program_text(&program), "1\n");
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
 	assert_int_equal(worker_end(&worker), 0);
@@ -777,7 +833,7 @@ static void worker_goes_on_where_it_was_stopped(void **state)
 	assert_true(program_wait_text(&worker, "done     good  attempt 1/8"));
 	assert_int_equal(worker_end(&worker), 0);
 	/* The worker was not notified that its hour is over. */
-	assert_null(strstr(program_text(&worker), "twr: done 1"));
+	assert_null(strstr(strstr(program_text(&worker), "done 1, ") + 1, "done 1, "));
 	program_end(&worker);
 }
 
@@ -980,10 +1036,9 @@ int main(void)
 		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
 		PROGRAM_TEST(no_text_of_a_task_is_obeyed_by_a_terminal),
 		PROGRAM_TEST(lists_and_stats_show_what_there_is),
-		PROGRAM_TEST(stats_show_the_pause),
 		PROGRAM_TEST(limits_are_set_and_shown),
 		PROGRAM_TEST(limits_of_groups_are_set_and_shown),
-		PROGRAM_TEST(drained_group_has_no_tasks),
+		PROGRAM_TEST(group_is_dropped_and_listed),
 		PROGRAM_TEST(recurring_tasks_recur),
 		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
 		PROGRAM_TEST(failed_occurrence_is_retried_while_the_task_recurs),
@@ -998,7 +1053,10 @@ int main(void)
 		PROGRAM_TEST(more_than_there_may_be_is_refused),
 		PROGRAM_TEST(redis_that_is_not_there_is_69),
 		PROGRAM_TEST(redis_that_may_drop_tasks_is_69_unless_that_is_wanted),
-		PROGRAM_TEST(durability_that_the_server_lacks_is_69_and_an_unknown_one_2),
+		PROGRAM_TEST(renamed_commands_and_options_name_the_new_one),
+		PROGRAM_TEST(reader_that_goes_away_ends_a_list_silently),
+		PROGRAM_TEST(stats_are_a_line_each_time),
+		PROGRAM_TEST(end_of_redis_is_reported_and_outlived_by_stats),
 		PROGRAM_TEST(output_that_cannot_be_written_is_71),
 		PROGRAM_TEST(lost_reply_is_75_and_adding_again_is_harmless),
 		PROGRAM_TEST(wrong_password_is_77_and_no_password_is_shown),

@@ -42,7 +42,8 @@ static int open_all(void **state)
 	      "\"body\": \"{}\"}\n"
 	      "{\"key_base64\": \"AAEC\", \"body_base64\": \"AAEC\"}\n"
 	      "{\"key\": \"dead\", \"state\": \"dead\", \"due_ms\": 1, \"attempts\": 1, "
-	      "\"reason_base64\": \"/w==\"}\n",
+	      "\"reason_base64\": \"/w==\"}\n"
+	      "{\"group\": \"g\", \"running\": 1}\n",
 	      lines);
 	fclose(lines);
 	return result;
@@ -162,34 +163,33 @@ static void commands_about_tasks_meet_each_failure(void **state)
 	MEET_EACH("add", "--key=a", "--in=1h", "--callback=http://a.example/", "--header=A: b",
 		  "--group=g", "--data={\"a\": 1}");
 	MEET_EACH("add", "--key=b", "--in=1h", "--handler", "--data", "@/proc/self/status");
-	MEET_EACH("every", "--key=c", "--every=1h", "--handler", "--json");
+	MEET_EACH("add", "--key=c", "--every=1h", "--handler", "--json");
 	MEET_EACH("move", "--key=a", "--in=2h");
 	MEET_EACH("get", "a");
 	MEET_EACH("get", "a", "--json");
-	MEET_EACH("add", "--file", file);
+	MEET_EACH("load", file);
 	MEET_EACH("list");
 	MEET_EACH("list", "--json");
-	MEET_EACH("dead", "list");
-	MEET_EACH("dead", "list", "--json");
+	MEET_EACH("list", "--dead", "--json");
 }
 
 static void commands_about_a_namespace_meet_each_failure(void **state)
 {
 	MEET_EACH("stats");
 	MEET_EACH("stats", "--json");
-	MEET_EACH("group", "list", "--json");
+	MEET_EACH("groups", "--json");
+	MEET_EACH("workers", "--json");
 	MEET_EACH("ping", "--json");
-	MEET_EACH("pause");
-	MEET_EACH("resume");
-	MEET_EACH("limits", "--running=3", "--json");
-	MEET_EACH("dead", "retry", "--all", "--json");
-	MEET_EACH("dead", "drop", "--all");
+	MEET_EACH("limits", "--running=3", "--pause");
+	MEET_EACH("limits", "--json");
+	MEET_EACH("retry", "--all", "--json");
+	MEET_EACH("drop", "--all");
 }
 
 static void worker_meets_each_failure(void **state)
 {
 	meet_each(ARGUMENTS("worker", "--patience=1ms", "--concurrency=2", "--listen=127.0.0.1:0",
-			    "--allow=a.example", "--namespace=a=2,b", "--verbose"),
+			    "--allow=a.example", "--namespace=a,b", "--verbose"),
 		  "the worker runs");
 }
 
@@ -205,26 +205,6 @@ static void worker_whose_pages_are_not_answered_ends(void **state)
 	assert_non_null(strstr(program_text(&program), "twr: a system call failed"));
 	assert_null(strstr(program_text(&program), "listens on"));
 	program_end(&program);
-}
-
-static void top_meets_each_failure(void **state)
-{
-	struct fixture *fixture = *state;
-	const struct program_environment ordinary = {.url = fixture->server.url,
-						     .name_space = fixture->name_space};
-	struct program worker;
-	char url[64];
-
-	meet_each(ARGUMENTS("top", "--patience=1ms", "--interval=100ms"), "due");
-	meet_each(ARGUMENTS("top", "--patience=1ms", "--interval=100ms", "--json"), "due");
-	snprintf(url, sizeof(url), "--worker=http://127.0.0.1:%d/",
-		 pages_start(&worker, &ordinary, ARGUMENTS(NULL)));
-	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
-	/* Both commands are on a terminal. */
-	environment.terminal = &(struct winsize){.ws_row = 24, .ws_col = 80};
-	meet_each(ARGUMENTS("top", "--interval=100ms", url), "due");
-	meet_each(ARGUMENTS("top", "--patience=1ms", "--interval=100ms"), "due");
-	program_end(&worker);
 }
 
 static void password_meets_each_failure(void **state)
@@ -249,7 +229,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(worker_meets_each_failure, open_all, fixture_close),
 		cmocka_unit_test_setup_teardown(worker_whose_pages_are_not_answered_ends, open_all,
 						fixture_close),
-		cmocka_unit_test_setup_teardown(top_meets_each_failure, open_all, fixture_close),
 		cmocka_unit_test_setup_teardown(password_meets_each_failure, open_all,
 						fixture_close),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* These tests check which lines twr add --file takes and refuses, and that it is the inverse of the
+/* These tests check which lines twr load takes and refuses, and that it is the inverse of the
  * lists. */
 #include "support/fixture.h"
 
@@ -91,31 +91,31 @@ static void recurring_tasks_come_back_as_such(void **state)
 	struct fixture *fixture = *state;
 	int64_t due_ms;
 
-	assert_int_equal(TWR("every", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
+	assert_int_equal(TWR("add", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
 	due_ms = find_task(fixture->redis, "a").due_ms;
 	assert_int_equal(TWR("list", "--json"), 0);
 	file_write(program_text(&program));
-	assert_int_equal(TWR("end", "a"), 0);
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("cancel", "a", "--all"), 0);
+	assert_int_equal(TWR("load", path), 0);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 	assert_int_equal(TWR("get", "a"), 0);
 	assert_true(said("missed: skip"));
-	assert_int_equal(TWR("every", "a", "--cron", "30 4 1 * *", "--zone", "Asia/Tokyo",
-			     "--missed", "all", "--handler"),
+	assert_int_equal(TWR("add", "a", "--cron", "30 4 1 * *", "--zone", "Asia/Tokyo", "--missed",
+			     "all", "--handler"),
 			 0);
 	due_ms = find_task(fixture->redis, "a").due_ms;
 	assert_int_equal(TWR("list", "--json"), 0);
 	file_write(program_text(&program));
-	assert_int_equal(TWR("end", "a"), 0);
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("cancel", "a", "--all"), 0);
+	assert_int_equal(TWR("load", path), 0);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 	assert_int_equal(TWR("get", "a"), 0);
 	assert_true(said("30 4 1 * *, Asia/Tokyo, missed: all"));
 	file_write("{\"key\":\"b\",\"every_ms\":0}\n{\"key\":\"b\",\"missed\":\"some\"}\n"
 		   "{\"key\":\"b\",\"cron\":1}\n{\"key\":\"b\",\"cron\":\"@daily\",\"zone\":[]}\n"
 		   "{\"key\":\"b\",\"cron\":\"@daily\",\"zone\":\"No/Where\"}\n");
-	assert_int_not_equal(TWR("add", "--file", path), 0);
+	assert_int_not_equal(TWR("load", path), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
@@ -125,7 +125,8 @@ static void lines_become_tasks(void **state)
 	struct found found;
 	json_t *object;
 
-	file_write("{\"key\":\"a\",\"in\":\"1h\",\"callback\":\"http://shop.example/\","
+	/* It begins with a byte order mark. */
+	file_write("\xef\xbb\xbf{\"key\":\"a\",\"in\":\"1h\",\"callback\":\"http://shop.example/\","
 		   "\"method\":\"PUT\",\"headers\":[\"X-Shop: 7\"],\"body\":\"[1]\","
 		   "\"max_attempts\":3}\r\n"
 		   "\n"
@@ -135,7 +136,7 @@ static void lines_become_tasks(void **state)
 		   "\"due\":\"1971-01-01T00:00:00Z\"}\n"
 		   "{\"key\":\"e\",\"in\":\"1h\",\"latest\":\"90s\"}\n"
 		   "{\"key\":\"d\"}");
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("load", path), 0);
 	assert_string_equal(program_text(&program), "5 added, 0 refused\n");
 	found = find_task(fixture->redis, "e");
 	assert_in_range(found.due_ms - found.now_ms, 1, 90 * 1000 + 1);
@@ -166,7 +167,7 @@ static void lines_come_from_standard_input(void **state)
 
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\n");
 	assert_non_null(freopen(path, "r", stdin));
-	assert_int_equal(TWR("add", "--file", "-", "--json"), 0);
+	assert_int_equal(TWR("load", "-", "--json"), 0);
 	assert_string_equal(program_text(&program), "{\"added\":1,\"refused\":0}\n");
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
@@ -235,6 +236,12 @@ static const char *const bad_lines[][2] = {
 	{"{\"key\":\"a\",\"headers\":[\"X: y\"]}", "there are headers but no callback"},
 	{"{\"key\":\"a\",\"every_ms\":1000,\"cron\":\"@daily\"}",
 	 "a cron expression excludes a period, or missed is out of range"},
+	{"{\"group\":\"g\",\"running\":-1}", "\"running\" is not a number"},
+	{"{\"group\":\"g\",\"paused\":1}", "\"paused\" is not true or false"},
+	{"{\"group\":\"g\",\"body\":\"\"}", "there is no field \"body\""},
+	{"{\"group\":\"g\",\"weight\":1001}", "invalid argument"},
+	{"{\"group\":\"\",\"weight\":2}", "invalid argument"},
+	{"{\"key\":\"a\",\"paused\":true}", "there is no field \"paused\""},
 	{"{\"key\":\"a\",\"zone\":\"UTC\"}", "a time zone requires a cron expression"},
 	{"{\"key\":\"a\",\"callback\":\"http://a/\",\"headers\":[\"Tw-Key: y\"]}",
 	 "the header Tw-Key is set by the worker"},
@@ -250,7 +257,7 @@ static void bad_lines_are_reported_by_number_and_the_others_are_added(void **sta
 	for (int i = 0; i < BAD_LINES; i++)
 		fprintf(file, "%s\n{\"key\":\"good-%d\",\"in\":\"1h\"}\n", bad_lines[i][0], i);
 	fclose(file);
-	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_int_equal(TWR("load", path), 65);
 	for (int i = 0; i < BAD_LINES; i++) {
 		const char *line;
 
@@ -285,7 +292,7 @@ static void line_that_is_too_long_is_refused_and_the_next_goes_in(void **state)
 		putc('x', file);
 	fputs("\"}\n{\"key\":\"next\",\"in\":\"1h\"}\n", file);
 	fclose(file);
-	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_int_equal(TWR("load", path), 65);
 	assert_true(said("twr: line 2: ") && said("the body is larger than 262144 bytes"));
 	assert_true(said("twr: line 3: the line is longer than 2097152 bytes"));
 	assert_true(said("2 added, 2 refused"));
@@ -302,7 +309,7 @@ static void line_of_a_nul_is_not_blank(void **state)
 
 	assert_int_equal(fwrite(lines, 1, sizeof(lines) - 1, file), sizeof(lines) - 1);
 	fclose(file);
-	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_int_equal(TWR("load", path), 65);
 	assert_true(said("twr: line 1: the line is not JSON") && said("1 added, 1 refused"));
 }
 
@@ -326,7 +333,7 @@ static void many_lines_share_a_few_calls(void **state)
 	for (int i = 0; i < COUNT; i++)
 		fprintf(file, "{\"key\":\"task-%d\",\"in\":\"1h\"}\n", i);
 	fclose(file);
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("load", path), 0);
 	assert_true(said("2000 added, 0 refused"));
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT);
 	/* There are a call for each of the 4 shards and 256 lines, one for an unknown script, and
@@ -350,7 +357,7 @@ static void memory_is_bounded_whatever_the_file_has(void **state)
 		fputs("\"}\n", file);
 	}
 	fclose(file);
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("load", path), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 7);
 	assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
 	if (!TEST_HAS_SANITIZER)
@@ -365,14 +372,14 @@ static void modes_are_for_all_lines(void **state)
 	file_write("{\"key\":\"there\",\"in\":\"2h\",\"body\":\"x\"}\n"
 		   "{\"key\":\"new\",\"in\":\"2h\"}\n"
 		   "{\"key\":\"new\",\"state\":\"dead\",\"due_ms\":5}\n");
-	assert_int_equal(TWR("add", "--file", path, "--new"), 1);
+	assert_int_equal(TWR("load", path, "--new"), 1);
 	assert_true(said("twr: line 1: the key is already in use\n"));
 	assert_true(said("2 added, 1 refused"));
 	assert_int_equal(find_task(fixture->redis, "there").body_size, 0);
 	assert_int_equal(find_dead(fixture->redis, "new").due_ms, 5);
 	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "new", 3));
 	assert_int_equal(cancel_task(fixture->redis, "new"), TW_OK);
-	assert_int_equal(TWR("add", "--file", path, "--replace"), 1);
+	assert_int_equal(TWR("load", path, "--replace"), 1);
 	assert_true(said("twr: line 2: there is no such task\n"));
 	assert_true(said("twr: line 3: there is no such task\n"));
 	assert_true(said("1 added, 2 refused"));
@@ -383,19 +390,14 @@ static void modes_are_for_all_lines(void **state)
 static void wrong_usage_of_files_is_reported(void **state)
 {
 	file_write("{\"key\":\"a\"}\n");
-	assert_int_equal(TWR("add", "--file", path, "a"), 2);
-	assert_int_equal(TWR("add", "--file", path, "--key", "a"), 2);
-	assert_int_equal(TWR("add", "--file", path, "--in", "1h"), 2);
-	assert_true(said("--in and --file"));
-	assert_int_equal(TWR("add", "--file", path, "--callback", "http://a/"), 2);
-	assert_int_equal(TWR("add", "--file", path, "--data", "1"), 2);
-	assert_int_equal(TWR("add", "--file", path, "--handler"), 2);
-	assert_int_equal(TWR("move", "--file", path, "--in", "1h"), 2);
-	assert_int_equal(TWR("add", "--file"), 2);
-	assert_int_equal(TWR("add", "--file", "/no/such/file"), 65);
+	assert_int_equal(TWR("load"), 2);
+	assert_true(said("no file is given"));
+	assert_int_equal(TWR("load", path, "a"), 2);
+	assert_int_equal(TWR("load", path, "--in", "1h"), 2);
+	assert_int_equal(TWR("load", "/no/such/file"), 65);
 	assert_true(said("/no/such/file: ") && said(strerror(ENOENT)));
 	/* A folder can be opened, but not read. */
-	assert_int_equal(TWR("add", "--file", "/"), 65);
+	assert_int_equal(TWR("load", "/"), 65);
 	assert_true(said("/ can't be read: ") && said(strerror(EISDIR)) &&
 		    said("0 added, 0 refused"));
 }
@@ -416,12 +418,12 @@ static void lost_reply_ends_it_and_reports_the_line(void **state)
 	/* The server knows the script by then. */
 	add_task(fixture->redis, "first", TW_HOUR);
 	proxy_lose_reply(&proxy, "the-lost-one");
-	assert_int_equal(TWR("add", "--file", path), 75);
+	assert_int_equal(TWR("load", path), 75);
 	assert_true(said("twr: line 257 and all later lines must be added again\n"));
 	assert_true(said("256 added, 0 refused"));
 	/* The rest has not been sent. */
 	assert_int_equal(find_task(fixture->redis, "task-599").status, TW_NOT_FOUND);
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("load", path), 0);
 	assert_int_equal(stats_of(fixture->redis).tasks, 601);
 	proxy_stop(&proxy);
 }
@@ -474,23 +476,34 @@ static void add_everything(struct fixture *fixture)
 	}
 }
 
-/* Returns the lines of both lists as an array, without fields that depend on the moment. The caller
+/* Returns the lines of the output as an array, without fields that depend on the moment. The caller
  * frees it. */
-static json_t *lists_json(void)
+static json_t *lines_read(void)
 {
 	json_t *lines = json_array();
 
-	for (int dead = 0; dead < 2; dead++) {
-		assert_int_equal(dead ? TWR("dead", "list", "--json") : TWR("list", "--json"), 0);
-		for (const char *at = program_text(&program); *at; at = strchr(at, '\n') + 1) {
-			json_t *line =
-				json_loads(at, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL);
+	for (const char *at = program_text(&program); *at; at = strchr(at, '\n') + 1) {
+		json_t *line = json_loads(at, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL);
 
-			assert_non_null(line);
-			assert_int_equal(json_object_del(line, "now_ms"), 0);
-			json_array_append_new(lines, line);
-		}
+		assert_non_null(line);
+		json_object_del(line, "now_ms");
+		json_array_append_new(lines, line);
 	}
+	return lines;
+}
+
+/* Returns the lines of both lists. */
+static json_t *lists_json(void)
+{
+	json_t *lines;
+	json_t *letters;
+
+	assert_int_equal(TWR("list", "--json"), 0);
+	lines = lines_read();
+	assert_int_equal(TWR("list", "--dead", "--json"), 0);
+	letters = lines_read();
+	json_array_extend(lines, letters);
+	json_decref(letters);
 	return lines;
 }
 
@@ -532,16 +545,47 @@ static void lists_are_a_backup(void **state)
 	assert_int_equal(json_array_size(before), 14);
 	assert_int_equal(TWR("list", "--json"), 0);
 	said_write("w");
-	assert_int_equal(TWR("dead", "list", "--json"), 0);
+	assert_int_equal(TWR("list", "--dead", "--json"), 0);
 	said_write("a");
 	environment.name_space = "the-copy";
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("load", path), 0);
 	assert_true(said("14 added, 0 refused"));
 	after = lists_json();
 	assert_same_lines(before, after);
 	json_decref(before);
 	json_decref(after);
-	assert_int_equal(TWR("dead", "drop", "--all"), 0);
+	assert_int_equal(TWR("drop", "--all"), 0);
+}
+
+/* Returns the output of limits, in which groups have no order. */
+static json_t *limits_json(void)
+{
+	assert_int_equal(TWR("limits", "--shards=1", "--json"), 0);
+	return lines_read();
+}
+
+static void limits_come_back_in_a_copy(void **state)
+{
+	json_t *before;
+	json_t *after;
+
+	environment.name_space = "limits";
+	assert_int_equal(TWR("limits", "--shards=1", "--running=7", "--per-second=8", "--pause"),
+			 0);
+	assert_int_equal(TWR("limits", "broken", "--shards=1", "--pause"), 0);
+	assert_int_equal(TWR("limits", "one", "--shards=1", "--running=1", "--weight=2",
+			     "--per-second=3", "--burst=4"),
+			 0);
+	before = limits_json();
+	assert_int_equal(json_array_size(before), 3);
+	said_write("w");
+	environment.name_space = "limits-copy";
+	assert_int_equal(TWR("load", path, "--shards=1"), 0);
+	assert_true(said("3 added, 0 refused"));
+	after = limits_json();
+	assert_same_lines(before, after);
+	json_decref(before);
+	json_decref(after);
 }
 
 /* Returns whether the key's task has a group. */
@@ -641,7 +685,7 @@ static void tasks_in_every_condition_come_back_as_they_were(void **state)
 	json_t *after;
 
 	add_in_all_conditions(fixture);
-	assert_int_equal(TWR("pause"), 0);
+	assert_int_equal(TWR("limits", "--pause"), 0);
 	before = lists_json();
 	assert_int_equal(json_array_size(before), KINDS * CONDITIONS);
 	leases_forget(before);
@@ -650,7 +694,7 @@ static void tasks_in_every_condition_come_back_as_they_were(void **state)
 	for (int again = 0; again < 2; again++) {
 		/* The tasks are restored into another namespace, and into their own. */
 		environment.name_space = again ? fixture->name_space : "second-copy";
-		assert_int_equal(TWR("add", "--file", path), 0);
+		assert_int_equal(TWR("load", path), 0);
 		assert_true(said("21 added, 0 refused"));
 		after = lists_json();
 		assert_same_lines(before, after);
@@ -676,7 +720,7 @@ static void restored_rhythm_goes_on(void **state)
 	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
 	assert_int_equal(TWR("list", "--json"), 0);
 	said_write("w");
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("load", path), 0);
 	score_set(fixture, "a", first_ms);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 2);
@@ -703,7 +747,7 @@ static void occurrence_that_has_ended_does_not_come_back(void **state)
 			first_ms + INT64_C(32) * 86400000);
 	assert_int_equal(TWR("list", "--json"), 0);
 	said_write("w");
-	assert_int_equal(TWR("add", "--file", path), 0);
+	assert_int_equal(TWR("load", path), 0);
 	copied = find_task(fixture->redis, "a");
 	assert_int_equal(copied.due_ms, found.due_ms);
 	assert_nothing_due(fixture->redis, "a");
@@ -715,12 +759,12 @@ static void progress_is_shown_only_at_a_terminal(void **state)
 {
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
 	environment.terminal = &screen;
-	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_int_equal(TWR("load", path), 65);
 	assert_true(said("twr: line 3, 2 added, 1 refused"));
 	assert_true(said("twr: line 2: the line is not JSON"));
 	assert_true(said("\033[K2 added, 1 refused\r\n"));
 	environment.terminal = NULL;
-	assert_int_equal(TWR("add", "--file", path), 65);
+	assert_int_equal(TWR("load", path), 65);
 	assert_false(said("line 3") || said("\033"));
 }
 
@@ -748,7 +792,7 @@ static void progress_is_printed_ten_times_a_second_at_most(void **state)
 	environment.terminal = &screen;
 	program_end(&program);
 	start = wall_clock();
-	program_start(&program, &environment, ARGUMENTS("--shards=4", "add", "--file", path));
+	program_start(&program, &environment, ARGUMENTS("--shards=4", "load", path));
 	file = fopen(path, "w");
 	assert_non_null(file);
 	for (int batches = 0; progress_count() < TOLD && batches < BATCHES_MAX; batches++) {
@@ -781,6 +825,7 @@ int main(void)
 		FILE_TEST(wrong_usage_of_files_is_reported),
 		FILE_TEST(lost_reply_ends_it_and_reports_the_line),
 		FILE_TEST(lists_are_a_backup),
+		FILE_TEST(limits_come_back_in_a_copy),
 		FILE_TEST(tasks_in_every_condition_come_back_as_they_were),
 		FILE_TEST(restored_rhythm_goes_on),
 		FILE_TEST(occurrence_that_has_ended_does_not_come_back),

@@ -149,7 +149,7 @@ static void same_period_again_keeps_the_occurrence(void **state)
 	int64_t first_ms;
 	int64_t due_ms;
 
-	/* This is what `twr every --every 1h` adds. */
+	/* This is what `twr add --every 1h` adds. */
 	task.every = task.delay = TW_HOUR;
 	first_ms = add_one(fixture->redis, &task);
 	task.body = "new";

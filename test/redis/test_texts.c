@@ -198,6 +198,8 @@ static void line_is_a_task_or_has_a_reason(void **state)
 		 "\"reason_base64\" is not bytes in base64"},
 		{"{\"key\": \"a\", \"reason_base64\": \"AA==\"}",
 		 "\"reason_base64\" is not bytes in base64"},
+		{"{\"group\": \"a\", \"running\": 3, \"paused\": false}", NULL},
+		{"{\"group\": 1}", "\"group\" is not a string of up to 255 bytes"},
 		{"{\"key\": \"a\", \"key_base64\": \"AA==\"}",
 		 "\"key\" and \"key_base64\" exclude each other"},
 		{"{\"key\": \"a\", \"state\": \"dead\"}",
@@ -236,19 +238,6 @@ static void key_of_a_line_has_a_limit(void **state)
 	free(base64);
 }
 
-static void cron_of_a_line_has_a_limit(void **state)
-{
-	char text[TW_REDIS_CRON_MAX + 40];
-	struct task_line line;
-
-	for (int more = 0; more < 2; more++) {
-		snprintf(text, sizeof(text), "{\"key\": \"a\", \"cron\": \"%0*d\"}",
-			 TW_REDIS_CRON_MAX + more, 0);
-		assert_int_equal(task_line_read(&line, text, strlen(text)), !more);
-		task_line_free(&line);
-	}
-}
-
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(length_of_time_is_a_sum_of_numbers_with_units),
 	cmocka_unit_test(time_has_a_zone_or_is_a_number),
@@ -256,7 +245,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(what_is_written_as_base64_is_read_again),
 	cmocka_unit_test(line_is_a_task_or_has_a_reason),
 	cmocka_unit_test(key_of_a_line_has_a_limit),
-	cmocka_unit_test(cron_of_a_line_has_a_limit),
 };
 
 TEST_PROGRAM(tests)
