@@ -178,57 +178,20 @@ static bool take_missed(void *place, const struct program_option *option, char *
 	return name_read(value, missed_names, place);
 }
 
-static bool take_header(void *place, const struct program_option *option, char *value)
+/* Adds to a list, which keeps up to `most` values. */
+static bool take_list(void *place, const struct program_option *option, char *value)
 {
-	struct arguments *arguments = place;
+	struct text_list *list = place;
 
-	(void)option;
-	/* One header above the limit is kept, so that the library can refuse it. */
-	if (arguments->task.header_count <= TW_REDIS_HEADER_COUNT_MAX)
-		arguments->headers[arguments->task.header_count++] = value;
-	return true;
+	if (list->count < (size_t)option->most)
+		list->texts[list->count++] = value;
+	return *value;
 }
 
 static bool take_listen(void *place, const struct program_option *option, char *value)
 {
 	take_text(place, option, value);
 	return listen_address_is_valid(value);
-}
-
-static bool take_listen_host(void *place, const struct program_option *option, char *value)
-{
-	struct arguments *arguments = place;
-	size_t *count = &arguments->listen.host_count;
-
-	(void)option;
-	if (*count == LISTEN_HOSTS_MAX)
-		return false;
-	arguments->listen_hosts[(*count)++] = value;
-	return *value;
-}
-
-/* Adds to a list. One pattern above the limit is kept, so that the library can refuse it. */
-static bool take_target(const char **list, size_t *count, const char *value)
-{
-	if (*count <= TW_REDIS_TARGETS_MAX)
-		list[(*count)++] = value;
-	return *value;
-}
-
-static bool take_allow(void *place, const struct program_option *option, char *value)
-{
-	struct arguments *arguments = place;
-
-	(void)option;
-	return take_target(arguments->allow, &arguments->worker.allow_count, value);
-}
-
-static bool take_deny(void *place, const struct program_option *option, char *value)
-{
-	struct arguments *arguments = place;
-
-	(void)option;
-	return take_target(arguments->deny, &arguments->worker.deny_count, value);
 }
 
 /* Overwrites the password of "redis://user:password@host". Returns false if there is none. */
@@ -276,6 +239,7 @@ static take_option take_help;
 #define FLAG(member) TAKE(take_flag, member, 0, 0)
 #define TEXT(member) TAKE(take_text, member, 0, 0)
 #define NUMBER(member, least, most) TAKE(take_number, member, least, most)
+#define LIST(member, most) TAKE(take_list, member, 0, (most) + 1)
 #define DURATION(member, least, most) TAKE(take_duration, member, least, most)
 
 static const struct program_option table[] = {
@@ -304,8 +268,8 @@ static const struct program_option table[] = {
 	{"callback", "URL", ADD, "URL to call, http:// or https://", TEXT(task.url)},
 	{"method", "NAME", ADD, "POST, GET, PUT, PATCH, DELETE, HEAD (POST)",
 	 TAKE(take_method, task.method, 0, 0)},
-	{"header", "'NAME: VALUE'", ADD, "header of the callback; can be repeated", take_header, 0,
-	 0, 0},
+	{"header", "'NAME: VALUE'", ADD, "header of the callback; can be repeated",
+	 LIST(headers, TW_REDIS_HEADER_COUNT_MAX)},
 	{"handler", NULL, ADD, "confirm: no callback, another program's handler runs it",
 	 FLAG(handler)},
 	{"data", "TEXT|@FILE|@-", ADD, "body of the request: JSON, unless a Content-Type is set",
@@ -361,9 +325,10 @@ static const struct program_option table[] = {
 	{"retry-max", "TIME", WORKER, "longest such wait (5m)",
 	 DURATION(worker.retry_max, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"allow", "PATTERN", WORKER,
-	 "allowed target: *.shop.example, 10.0.0.0/8, *; can be repeated", take_allow, 0, 0, 0},
+	 "allowed target: *.shop.example, 10.0.0.0/8, *; can be repeated",
+	 LIST(allow, TW_REDIS_TARGETS_MAX)},
 	{"deny", "PATTERN", WORKER, "denied target; the most specific decides; can be repeated",
-	 take_deny, 0, 0, 0},
+	 LIST(deny, TW_REDIS_TARGETS_MAX)},
 	{"dead-max-age", "TIME", WORKER, "delete dead letters that are older (no limit)",
 	 DURATION(worker.dead_max_age, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},
 	{"dead-max-count", "N", WORKER,
@@ -377,7 +342,7 @@ static const struct program_option table[] = {
 	{"listen", "HOST:PORT", WORKER, "serve pages and /metrics there, without a password",
 	 TAKE(take_listen, listen.address, 0, 0)},
 	{"listen-host", "NAME", WORKER, "another host name for these pages; can be repeated",
-	 take_listen_host, 0, 0, 0},
+	 LIST(listen_hosts, TW_REDIS_TARGETS_MAX)},
 	{"health-limit", "TIME", WORKER, "/healthz fails if the loop is stuck for this time (1m)",
 	 DURATION(listen.health_limit, TW_MILLISECOND, TW_FOREVER)},
 };
@@ -548,7 +513,7 @@ static int choice_check(const struct arguments *arguments, uint64_t command)
 		return usage_error("--force requires --everything");
 	if (arguments->limits.paused && arguments->resume)
 		return usage_error("--pause and --resume exclude each other");
-	if (arguments->listen.host_count && !arguments->listen.address)
+	if (arguments->listen_hosts.count && !arguments->listen.address)
 		return usage_error("--listen-host requires --listen");
 	return EXIT_DONE;
 }
@@ -655,10 +620,6 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 						   .running = LIMIT_NOT_GIVEN,
 						   .per_second = LIMIT_NOT_GIVEN,
 						   .burst = LIMIT_NOT_GIVEN}};
-	arguments->task.headers = arguments->headers;
-	arguments->listen.hosts = arguments->listen_hosts;
-	arguments->worker.allow = arguments->allow;
-	arguments->worker.deny = arguments->deny;
 	if (environment_read(arguments))
 		exit_code = options_read(arguments, count, texts, &used);
 	else
@@ -668,6 +629,14 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 		exit_code = words_read(arguments, texts + optind, used);
 	arguments->redis.url = arguments->url;
 	arguments->redis.password = arguments->password;
+	arguments->task.headers = arguments->headers.texts;
+	arguments->task.header_count = arguments->headers.count;
+	arguments->listen.hosts = arguments->listen_hosts.texts;
+	arguments->listen.host_count = arguments->listen_hosts.count;
+	arguments->worker.allow = arguments->allow.texts;
+	arguments->worker.allow_count = arguments->allow.count;
+	arguments->worker.deny = arguments->deny.texts;
+	arguments->worker.deny_count = arguments->deny.count;
 	return exit_code;
 }
 

@@ -9,7 +9,6 @@
 
 #include "listener.h"
 
-enum { LISTEN_HOSTS_MAX = 32 };
 /* A limit that was not given. */
 #define LIMIT_NOT_GIVEN (UINT32_MAX - 1)
 
@@ -33,6 +32,13 @@ enum { LISTEN_HOSTS_MAX = 32 };
 #define COMMAND_ENUMERATOR(enumerator, name, word, help) COMMAND_##enumerator,
 enum command_name { COMMANDS(COMMAND_ENUMERATOR) COMMAND_COUNT };
 
+/* This is an option that can be repeated. One value above a limit is kept, so that the library can
+ * refuse it. */
+struct text_list {
+	size_t count;
+	const char *texts[TW_REDIS_TARGETS_MAX + 1];
+};
+
 struct arguments {
 	enum command_name command;
 
@@ -43,7 +49,7 @@ struct arguments {
 
 	/* This is the task. */
 	struct tw_redis_task task; /* its body is data, once that has been read */
-	const char *headers[TW_REDIS_HEADER_COUNT_MAX + 1];
+	struct text_list headers;
 	const char *data;                    /* as given: text, @file or @- */
 	const char *file;                    /* the file to load, or "-" */
 	bool handler;                        /* --handler means no callback */
@@ -58,12 +64,12 @@ struct arguments {
 	struct tw_redis_worker_options worker;
 	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX + 1];
 	char *names; /* a copy, for the sources */
-	const char *allow[TW_REDIS_TARGETS_MAX + 1];
-	const char *deny[TW_REDIS_TARGETS_MAX + 1];
+	struct text_list allow;
+	struct text_list deny;
 	tw_duration grace;
 	tw_duration count_every;
 	struct listener_options listen; /* without an address there is no listener */
-	const char *listen_hosts[LISTEN_HOSTS_MAX];
+	struct text_list listen_hosts;
 
 	bool json;
 	bool verbose;

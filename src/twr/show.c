@@ -133,62 +133,34 @@ static void show_reason(const char *reason)
 	putchar('\n');
 }
 
-static void show_field(const char *name, const char *text)
+static void show_field(const char *name, const json_t *value)
 {
-	printf("%-9s ", name);
-	show_text(text, strlen(text));
+	const json_t *element;
+	size_t i;
+
+	json_array_foreach(value, i, element) show_field(name, element);
+	if (json_is_array(value))
+		return;
+	printf("%-13s ", name);
+	if (json_is_integer(value))
+		printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else
+		show_text(json_string_value(value), json_string_length(value));
 	putchar('\n');
 }
 
 void show_task(const struct tw_redis_info *info, bool json)
 {
-	const struct tw_redis_task *task = &info->task;
-	char due[WHEN_SIZE];
+	json_t *object = task_json(info);
+	const char *name;
+	json_t *value;
 
 	if (json) {
-		show_json(task_json(info));
+		show_json(object);
 		return;
 	}
-	printf("%-9s ", "key");
-	show_key(stdout, task->key, task->key_size);
-	putchar('\n');
-	show_field("state", state_names[info->state]);
-	show_field(info->state == TW_REDIS_LEASED ? "lease end" : "due",
-		   time_write(info->due_ms, due));
-	if (info->latest_due_ms)
-		show_field("latest", time_write(info->latest_due_ms, due));
-	printf("%-9s %u of %u\n", "attempts", info->attempts, task->max_attempts);
-	if (task->group) {
-		printf("%-9s ", "group");
-		show_text(task->group, strlen(task->group));
-		putchar('\n');
-	}
-	if (task->grace)
-		show_field("grace", duration_write(task->grace, due));
-	if (task->every)
-		printf("%-9s %s, missed: %s\n", "every", duration_write(task->every, due),
-		       missed_names[task->missed]);
-	if (task->cron) {
-		printf("%-9s ", "cron");
-		show_text(task->cron, strlen(task->cron));
-		fputs(", ", stdout);
-		show_text(task->zone, strlen(task->zone));
-		printf(", missed: %s\n", missed_names[task->missed]);
-	}
-	if (info->token)
-		printf("%-9s %" PRIu64 "\n", "token", info->token);
-	if (task->url) {
-		printf("%-9s %s ", "callback", method_names[task->method]);
-		show_text(task->url, strlen(task->url));
-		putchar('\n');
-	}
-	for (size_t i = 0; i < task->header_count; i++)
-		show_field("header", task->headers[i]);
-	if (task->body_size) {
-		printf("%-9s ", "data");
-		show_text(task->body, task->body_size);
-		putchar('\n');
-	}
+	json_object_foreach(object, name, value) show_field(name, value);
+	json_decref(object);
 }
 
 void show_line(const struct tw_redis_info *info, bool json)

@@ -7,7 +7,7 @@
 
 #include <timingwheel/redis.h>
 
-/* Writes all about a task that is no dead letter, over several lines. JSON has its body. */
+/* Writes all about a task, a field a line or as JSON. */
 void show_task(const struct tw_redis_info *info, bool json);
 /* Writes one line of a list. Its JSON is that of show_task(). */
 void show_line(const struct tw_redis_info *info, bool json);

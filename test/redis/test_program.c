@@ -157,8 +157,8 @@ static void no_text_of_a_task_is_obeyed_by_a_terminal(void **state)
 			     "\tone\n\033[2Jtwo\x7f\r \xc3\xbc"),
 			 0);
 	assert_int_equal(TWR("get", "a\033[1m"), 0);
-	assert_true(said("key       a%1B[1m\n"));
-	assert_true(said("data      \tone\n%1B[2Jtwo%7F%0D \xc3\xbc\n"));
+	assert_true(said("key           a%1B[1m\n"));
+	assert_true(said("body          \tone\n%1B[2Jtwo%7F%0D \xc3\xbc\n"));
 }
 
 static void lists_and_stats_show_what_there_is(void **state)
@@ -191,7 +191,7 @@ static void recurring_tasks_recur(void **state)
 	assert_int_equal(said_number("every_ms"), 3600000);
 	assert_member("missed", "skip");
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("missed: skip"));
+	assert_true(said("missed        skip\n"));
 	assert_int_equal(TWR("stats", "--json"), 0);
 	assert_int_equal(said_number("recurring"), 1);
 	assert_int_equal(TWR("cancel", "a"), 0);
@@ -205,7 +205,7 @@ static void recurring_tasks_recur(void **state)
 	assert_member("zone", "Europe/Berlin");
 	assert_member("missed", "one");
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("cron      0 3 * * 1-5, Europe/Berlin, missed: one"));
+	assert_true(said("cron          0 3 * * 1-5\nzone          Europe/Berlin\n"));
 	assert_int_equal(TWR("cancel", "a", "--all"), 0);
 	assert_int_equal(TWR("get", "a"), 1);
 	assert_int_equal(TWR("cancel", "a", "--all"), 1);
@@ -293,7 +293,7 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	assert_int_equal(TWR("cancel", "a"), 1);
 	assert_int_equal(TWR("move", "a", "--in", "1s"), 1);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("state     leased\nlease end ") && said("token     "));
+	assert_true(said("state         leased\n") && said("\ntoken         "));
 	tw_redis_batch_free(batch);
 }
 
@@ -303,7 +303,7 @@ static void task_added_again_is_due_by_its_latest_time(void **state)
 
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--latest", "2h", "--handler"), 0);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("\nlatest    2"));
+	assert_true(said("\nlatest_due_ms "));
 	assert_int_equal(TWR("get", "a", "--json"), 0);
 	due_ms = said_number("latest_due_ms");
 	assert_int_equal(due_ms - said_number("due_ms"), 3600 * 1000);
@@ -351,7 +351,7 @@ static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 	assert_int_equal(TWR("retry", key), 0);
 	assert_int_equal(TWR("get", key), 0);
 	assert_int_equal(TWR("get", "tick"), 0);
-	assert_true(said("every     "));
+	assert_true(said("\nevery_ms      3600000\n"));
 }
 
 static void dead_letter_whose_key_a_task_has_stays(void **state)
@@ -543,9 +543,6 @@ static void more_than_there_may_be_is_refused(void **state)
 		assert_true(said("at most 1024 patterns"));
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
-	assert_int_equal(
-		TWR_WITH_MANY("--listen-host=a.example", 33, "worker", "--listen=127.0.0.1:0"), 2);
-	assert_true(said("--listen-host"));
 	for (size_t count = TW_REDIS_SOURCES_MAX + 1; count < TW_REDIS_SOURCES_MAX + 4; count++) {
 		char names[512] = "--namespace=";
 
