@@ -182,7 +182,8 @@ void cache_set_limits(struct tw_cache *cache, uint64_t max_entries, uint64_t max
 	pthread_mutex_lock(&pool->lock);
 	counter_set(&cache->shared.max_entries, max_entries < INT64_MAX ? max_entries : INT64_MAX);
 	counter_set(&cache->shared.max_bytes, max_bytes < INT64_MAX ? max_bytes : INT64_MAX);
-	pool_set_limit(pool, max_bytes);
+	pool->limit = max_bytes;
+	arena_set_tight(&pool->arena, max_bytes > 0);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -202,24 +203,19 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 
 /* ---- Statistics ---- */
 
-static void flights_sum(const struct flights *flights, struct tw_cache_stats *stats,
-			tw_duration *oldest)
+static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_duration *oldest)
 {
+	const struct flights *flights = &shard->flights;
+
+	shard_begin(shard);
 	stats->loads_waiting += flights->queued;
 	stats->loads_running += flights->count - flights->queued;
 	if (flights->count > 0) {
 		tw_duration listed =
 			list_entry(flights->all.next, struct tw_cache_loading, of_shard)->listed;
 
-		if (listed < *oldest)
-			*oldest = listed;
+		*oldest = listed < *oldest ? listed : *oldest;
 	}
-}
-
-static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_duration *oldest)
-{
-	shard_begin(shard);
-	flights_sum(&shard->flights, stats, oldest);
 	stats->refused += shard->refused;
 	/* All that came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;

@@ -107,26 +107,21 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 		shared_ask_maintenance(&cache->shared);
 }
 
-/* Returns whether a 16th of the entries has left since the last run: then pages become empty by
- * themselves, and what would be moved may be the next to leave. Returns false after DRAINS_MOST
- * such runs in a row, so that entries which leave slowly do not keep their memory. */
-static bool cache_is_draining(struct tw_cache *cache)
+/* Does what is due, but moves no entries where a 16th of them has left since the last run: then
+ * pages become empty by themselves, and what would be moved may be the next to leave. After
+ * DRAINS_MOST such runs in a row it moves them, so that entries which leave slowly do not keep
+ * their memory. The alarm runs this. */
+static void cache_run_maintenance(void *argument)
 {
 	enum { SHARE = 16, DRAINS_MOST = 8 };
+	struct tw_cache *cache = argument;
 	uint64_t entries = counter_read(&cache->shared.entries);
 	uint64_t left = cache->entries_before > entries ? cache->entries_before - entries : 0;
 	bool is_draining = left > cache->entries_before / SHARE && cache->drains < DRAINS_MOST;
 
 	cache->entries_before = entries;
 	cache->drains = is_draining ? cache->drains + 1 : 0;
-	return is_draining;
-}
-
-static void cache_run_maintenance(void *argument)
-{
-	struct tw_cache *cache = argument;
-
-	cache_maintain(cache, cache_is_draining(cache));
+	cache_maintain(cache, is_draining);
 }
 
 static enum tw_status cache_open_shards(struct tw_cache *cache,
@@ -345,18 +340,14 @@ void tw_cache_destroy(struct tw_cache *cache)
 
 /* ---- Flush ---- */
 
-/* Returns whether the caller is in a task of the wheel, be it that a task of another wheel, driven
- * in that one, calls: there an idle wait is invalid, and elsewhere this one has timed out. */
-static bool wheel_runs_this_task(struct tw_wheel *wheel)
-{
-	return tw_wait_idle_until(wheel, 0) == TW_INVALID;
-}
-
 enum tw_status tw_cache_flush(struct tw_cache *cache)
 {
 	enum tw_status status;
 
-	if (!cache || cache_is_in_callback(cache) || wheel_runs_this_task(cache->shared.wheel))
+	/* In a task of the wheel an idle wait is invalid, be it that a task of another wheel, driven
+	 * in that one, calls; elsewhere this one has timed out. */
+	if (!cache || cache_is_in_callback(cache) ||
+	    tw_wait_idle_until(cache->shared.wheel, 0) == TW_INVALID)
 		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;

@@ -187,12 +187,6 @@ static inline uint64_t epochs_era(struct epochs *epochs)
 	return atomic_load_explicit(&epochs->era, memory_order_relaxed);
 }
 
-/* Returns whether no reader was inside. */
-static inline bool eras_are_none(const struct eras *eras)
-{
-	return eras->count == 0;
-}
-
 /* Returns the stamp of entries that were unlinked before the caller's last fence: readers of later
  * eras do not find them. */
 static inline uint64_t epochs_stamp(struct epochs *epochs)

@@ -137,12 +137,6 @@ void pool_close(struct pool *pool)
 	pool_end(pool);
 }
 
-void pool_set_limit(struct pool *pool, uint64_t limit)
-{
-	pool->limit = limit;
-	arena_set_tight(&pool->arena, limit > 0);
-}
-
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used)
 {
 	pthread_mutex_lock(&pool->lock);
@@ -436,13 +430,6 @@ void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size)
 	return cell;
 }
 
-static bool block_is_left(const void *block, unsigned class)
-{
-	/* relaxed: a hint. */
-	return atomic_load_explicit(&pool_of(block)->left_pages, memory_order_relaxed) > 0 &&
-	       page_state(page_of(block, class)) != PAGE_STAYS;
-}
-
 void spare_give(struct pool_spare *spare, void *block, size_t size)
 {
 	struct pool_cell *cell = block;
@@ -453,8 +440,9 @@ void spare_give(struct pool_spare *spare, void *block, size_t size)
 		return;
 	}
 	class = class_of(size);
-	/* A page to be emptied gets no new entries. */
-	if (block_is_left(block, class)) {
+	/* A page to be emptied gets no new entries. relaxed: a hint. */
+	if (atomic_load_explicit(&pool_of(block)->left_pages, memory_order_relaxed) > 0 &&
+	    page_state(page_of(block, class)) != PAGE_STAYS) {
 		pool_give_of(block, class);
 		return;
 	}

@@ -89,8 +89,6 @@ struct pool_spare {
 /* Makes a pool. Returns NULL if out of memory. */
 struct pool *pool_create(void);
 void pool_close(struct pool *pool);
-/* Sets the limit in bytes for all that the cache has; 0 stands for no limit. Under the lock. */
-void pool_set_limit(struct pool *pool, uint64_t limit);
 /* Sets *memory to the bytes from the system, and *used to those of them in taken blocks. */
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
 /* Returns pool_cell_size() of more than POOL_FINE bytes. */

@@ -178,8 +178,8 @@ static void retire_free_or_defer(struct retiring_reader *thread, const struct lo
 static void retire_free_stamped(struct retiring_reader *thread, const struct look *look,
 				struct garbage *garbage)
 {
-	/* This is the usual case. */
-	bool is_unseen = eras_are_none(&look->eras);
+	/* This is the usual case: no reader was inside. */
+	bool is_unseen = look->eras.count == 0;
 	struct tw_cache_entry *entry = thread->stamped.first;
 	struct tw_cache_entry *next;
 
