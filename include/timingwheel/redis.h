@@ -70,7 +70,7 @@ extern "C" {
 #define TW_REDIS_ATTEMPTS_MAX 1000000
 /* Highest number of patterns in each of a worker's lists `allow` and `deny`. */
 #define TW_REDIS_TARGETS_MAX 1024
-/* Highest number of namespaces of a worker, and the highest weight of a namespace. */
+/* Highest number of namespaces of a worker, and the highest weight of a group. */
 #define TW_REDIS_SOURCES_MAX 64
 #define TW_REDIS_WEIGHT_MAX 1000
 /* Longest delay from now: 100 years. */
@@ -1091,7 +1091,6 @@ struct tw_redis_report {
 struct tw_redis_source {
 	const char *name_space; /* NULL means "default"; copied */
 	unsigned shards;        /* 0 means `shards` of struct tw_redis_options */
-	unsigned weight;        /* 1 to TW_REDIS_WEIGHT_MAX; 0 means 1 */
 };
 
 /* Options of a worker. A field that is 0 or NULL has its default. Without a handler the worker runs
@@ -1179,9 +1178,9 @@ struct tw_redis_worker_options {
 	 * The namespaces to serve, up to TW_REDIS_SOURCES_MAX, without duplicates. With none, the
 	 * worker serves the name_space of its struct tw_redis_options, which is ignored otherwise.
 	 * The namespaces share the worker's threads and connections, whose number does not grow.
-	 * While more tasks are due than the worker can take, each namespace with due tasks gets a
-	 * share in proportion to its weight. A namespace that has no due task, is paused, or has
-	 * reached its limits leaves its share to the others, and gets nothing for it later. All
+	 * While more tasks are due than the worker can take, each namespace with due tasks gets an
+	 * equal share. A namespace that has no due task, is paused, or has reached its limits
+	 * leaves its share to the others, and gets nothing for it later. All
 	 * other options apply to each namespace separately; dead_max_count, for example, is the
 	 * number in each.
 	 */

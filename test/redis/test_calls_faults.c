@@ -537,7 +537,7 @@ static void start_with_fault(void *context)
 	struct fixture *fixture = context;
 	const struct tw_redis_options redis_options = options_of(fixture);
 	const struct tw_redis_source sources[] = {{.name_space = fixture->name_space},
-						  {.name_space = "faults-beside", .weight = 2}};
+						  {.name_space = "faults-beside"}};
 	const struct tw_redis_worker_options options = {.sources = sources,
 							.source_count = 2,
 							.handler = succeed,

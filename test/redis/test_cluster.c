@@ -176,7 +176,7 @@ static void worker_of_two_namespaces_needs_no_more_connections(void **state)
 {
 	enum { EACH = 150 };
 	const struct tw_redis_source sources[] = {{.name_space = name_space},
-						  {.name_space = "beside", .weight = 2}};
+						  {.name_space = "beside"}};
 	struct tw_redis_worker_options worker_options = {.sources = sources, .source_count = 2};
 	struct tw_redis_options named = options;
 	struct tw_redis_worker *worker;

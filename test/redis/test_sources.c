@@ -41,14 +41,12 @@ static int close_all(void **state)
 
 /* Starts a worker of the first `count` namespaces. */
 static struct tw_redis_worker *start_with(struct fixture *fixture, size_t count,
-					  const unsigned *weights,
 					  struct tw_redis_worker_options options)
 {
 	struct tw_redis_source sources[NAMESPACES] = {0};
 
 	for (size_t i = 0; i < count; i++)
-		sources[i] = (struct tw_redis_source){.name_space = names[i],
-						      .weight = weights ? weights[i] : 0};
+		sources[i].name_space = names[i];
 	options.sources = sources;
 	options.source_count = count;
 	if (!options.handler)
@@ -58,7 +56,7 @@ static struct tw_redis_worker *start_with(struct fixture *fixture, size_t count,
 
 static struct tw_redis_worker *start(struct fixture *fixture)
 {
-	return start_with(fixture, NAMESPACES, NULL, (struct tw_redis_worker_options){0});
+	return start_with(fixture, NAMESPACES, (struct tw_redis_worker_options){0});
 }
 
 static void add_to(int number, const char *name, tw_duration delay)
@@ -132,7 +130,7 @@ static void handler_gets_the_namespace(void **state)
 {
 	struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct tw_redis_worker *worker = start_with(
-		*state, NAMESPACES, NULL,
+		*state, NAMESPACES,
 		(struct tw_redis_worker_options){.context = &seen, .handler = look_at_name});
 
 	for (int i = 0; i < NAMESPACES; i++)
@@ -156,7 +154,7 @@ static void sleeping_worker_hears_of_tasks_of_each_namespace(void **state)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start_with(
-		*state, NAMESPACES, NULL, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
+		*state, NAMESPACES, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
 	int64_t added;
 
 	for (int i = 0; i < NAMESPACES; i++)
@@ -195,7 +193,7 @@ static void leases_of_each_namespace_are_extended(void **state)
 	struct tw_redis_worker *worker;
 
 	runs.gate_is_shut = true;
-	worker = start_with(*state, 2, NULL,
+	worker = start_with(*state, 2,
 			    (struct tw_redis_worker_options){.lease = 300 * TW_MILLISECOND});
 	add_to(0, "a", 0);
 	add_to(1, "a", 0);
@@ -209,30 +207,26 @@ static void leases_of_each_namespace_are_extended(void **state)
 /* ---- Sharing ---- */
 
 /* The worker has room for a dozen tasks, and each namespace has hundreds. */
-static void busy_namespaces_have_their_part_by_weight(void **state)
+static void busy_namespaces_have_equal_parts(void **state)
 {
 	enum { EACH = 300, LOOKED_AT = 200 };
-	const unsigned weights[] = {3, 1};
 	struct tw_redis_worker *worker;
 
 	add_many_to(0, EACH);
 	add_many_to(1, EACH);
-	worker = start_with(*state, 2, weights,
-			    (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 	WAIT_UNTIL(ends_count(&runs) == 2 * EACH);
 	worker_stop(worker);
-	/* The share is three quarters, except for what is claimed at a time. */
-	assert_in_range(runs_of(0, LOOKED_AT), 150 - 15, 150 + 15);
+	/* They are equal except for what is claimed at a time. */
+	assert_in_range(runs_of(0, LOOKED_AT), 100 - 15, 100 + 15);
 	assert_int_equal(runs_of(0, 2 * EACH), EACH);
 }
 
 static void idle_namespace_leaves_its_part_to_another(void **state)
 {
 	enum { COUNT = 100 };
-	const unsigned weights[] = {1000, 1, 1000};
-	struct tw_redis_worker *worker =
-		start_with(*state, NAMESPACES, weights,
-			   (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	struct tw_redis_worker *worker = start_with(
+		*state, NAMESPACES, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 
 	add_many_to(1, COUNT);
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
@@ -241,12 +235,10 @@ static void idle_namespace_leaves_its_part_to_another(void **state)
 
 static void pause_of_one_namespace_holds_up_no_other(void **state)
 {
-	const unsigned weights[] = {1000, 1};
 	struct tw_redis_worker *worker;
 
 	assert_ok(clients[0], tw_redis_pause(clients[0]));
-	worker = start_with(*state, 2, weights,
-			    (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 	add_many_to(0, 20);
 	add_many_to(1, 20);
 	WAIT_UNTIL(ends_count(&runs) == 20);
@@ -260,14 +252,13 @@ static void pause_of_one_namespace_holds_up_no_other(void **state)
 static void limits_of_one_namespace_hold_only_for_it(void **state)
 {
 	const struct tw_redis_limits one = {.running = 1};
-	const unsigned weights[] = {1000, 1};
 	struct tw_redis_worker *worker;
 
 	assert_ok(clients[0], tw_redis_set_limits(clients[0], &one));
 	runs.gate_is_shut = true;
 	add_many_to(0, 5);
 	add_many_to(1, 7);
-	worker = start_with(*state, 2, weights, (struct tw_redis_worker_options){.handlers = 16});
+	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 16});
 	WAIT_UNTIL(runs_running(&runs) == 8);
 	wait_for(300 * TW_MILLISECOND);
 	assert_int_equal(runs_running(&runs), 8);
@@ -291,8 +282,7 @@ static void dead_letters_are_counted_in_each_namespace(void **state)
 	struct tw_redis_worker *worker;
 
 	runs.outcome = TW_REDIS_KILL;
-	worker = start_with(*state, 2, NULL,
-			    (struct tw_redis_worker_options){.dead_max_count = SHARDS});
+	worker = start_with(*state, 2, (struct tw_redis_worker_options){.dead_max_count = SHARDS});
 	add_many_to(0, 40);
 	add_many_to(1, 40);
 	WAIT_UNTIL(ends_count(&runs) == 80);
@@ -368,7 +358,7 @@ static void stop_gives_back_to_each_namespace_what_was_not_begun(void **state)
 	for (int i = 0; i < 2; i++)
 		add_many_to(i, EACH);
 	runs.takes = 300 * TW_MILLISECOND;
-	worker = start_with(*state, 2, NULL, (struct tw_redis_worker_options){.handlers = 2});
+	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 2});
 	WAIT_UNTIL(runs_running(&runs) == 2);
 	worker_stop(worker);
 	begun = runs_count(&runs);
@@ -408,10 +398,8 @@ static void bad_lists_of_namespaces_are_invalid(void **state)
 	} bad[] = {
 		{{{.name_space = "a"}, {.name_space = "a b"}}, "1 to 64 letters"},
 		{{{.name_space = "a"}, {.name_space = ""}}, "1 to 64 letters"},
-		{{{.name_space = "a"}, {.name_space = "b", .weight = 1001}},
-		 "a weight must be 1 to"},
 		{{{.name_space = "a"}, {.name_space = "b", .shards = 1025}}, "1024 shards"},
-		{{{.name_space = "a"}, {.name_space = "a", .weight = 2}}, "a is listed twice"},
+		{{{.name_space = "a"}, {.name_space = "a"}}, "a is listed twice"},
 		{{{.name_space = NULL}, {.name_space = "default"}}, "default is listed twice"},
 	};
 	static const struct tw_redis_source many[TW_REDIS_SOURCES_MAX + 1];
@@ -473,7 +461,7 @@ int main(void)
 		SOURCES_TEST(sleeping_worker_hears_of_tasks_of_each_namespace),
 		SOURCES_TEST(failed_tasks_come_back_to_their_own_namespace),
 		SOURCES_TEST(leases_of_each_namespace_are_extended),
-		SOURCES_TEST(busy_namespaces_have_their_part_by_weight),
+		SOURCES_TEST(busy_namespaces_have_equal_parts),
 		SOURCES_TEST(idle_namespace_leaves_its_part_to_another),
 		SOURCES_TEST(pause_of_one_namespace_holds_up_no_other),
 		SOURCES_TEST(limits_of_one_namespace_hold_only_for_it),

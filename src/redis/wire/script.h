@@ -49,7 +49,6 @@ struct script {
 	X(scan, 7, true, false, false, false, "[id[*ss]n]")                      \
 	X(dead_retry, 12, false, true, true, false, "i")                         \
 	X(dead_drop, 8, false, true, false, false, "i")                          \
-	X(look, 1, true, false, false, false, "[*i]")                            \
 	X(pause, 12, true, true, true, true, "n")                                \
 	X(limits, 1, true, false, false, false, "[nn]")                          \
 	X(set_limits, 1, true, true, false, true, "n")                           \

@@ -23,7 +23,6 @@
 #include "handlers.h"
 #include "hints.h"
 #include "run.h"
-#include "shares.h"
 #include "targets.h"
 
 /* A step is what a turn does for a shard. The first STEP_ENDS report ended runs. */
@@ -38,7 +37,6 @@ enum step_kind {
 	STEP_OF_SHARDS,
 	STEP_PERMIT = STEP_OF_SHARDS, /* asks how many tasks may be claimed; its shard is any */
 	STEP_GROUPS,                  /* asks that for groups; its shard is any */
-	STEP_LOOK,                    /* looks at all shards at once; its shard is the first */
 	STEP_PRESENT,                 /* reports that the worker is present; its shard is any */
 	STEP_KINDS
 };
@@ -57,7 +55,6 @@ struct worker_shard {
 
 	tw_duration look_at; /* monotonic; when it becomes due, or 0 if it is due */
 	struct tw_timer timer;
-	bool has_many; /* its last claim brought several tasks, or left due ones */
 	bool is_large; /* its last claim brought large records, or was too small for one */
 	bool is_lost;  /* its last claim's reply was lost; the next claim gives the tasks back */
 	uint64_t claim_number; /* one more after each reply */
@@ -155,13 +152,10 @@ struct source {
 	/* These are constant after the start. */
 	struct tw_redis_worker *worker;
 	struct tw_redis *redis; /* its calls try once */
-	struct share *share;    /* its room for claims; main thread only */
 	struct letters letters; /* that may stay in each shard */
 	unsigned shard_count;
 
 	struct worker_shard *shards;
-	struct tw_timer look; /* for a look at all shards, without a hint */
-	bool look_is_due;
 	struct permits permits;
 	struct groups groups;
 	size_t due;             /* shards to claim from in this turn */
@@ -209,12 +203,12 @@ struct tw_redis_worker {
 	struct hints hints;
 	struct tw_redis
 		*beside[TW_REDIS_SOURCES_MAX]; /* the handles of all sources but the first */
-	struct shares shares;                  /* one for each source */
-	struct step *steps;                    /* STEP_KINDS for each shard */
-	struct list asked;                     /* the steps under way */
-	struct list dials;                     /* node dials */
-	struct trouble trouble;                /* Redis is away */
-	struct trouble failure;                /* a script fails; the others go on */
+	size_t first_source;    /* modulo their number, the one that has room first */
+	struct step *steps;     /* STEP_KINDS for each shard */
+	struct list asked;      /* the steps under way */
+	struct list dials;      /* node dials */
+	struct trouble trouble; /* Redis is away */
+	struct trouble failure; /* a script fails; the others go on */
 	struct feed feeds[FEEDS];
 	uint64_t random;
 	size_t held;        /* runs of all sources that have not been reported */
@@ -304,9 +298,6 @@ void present_write(struct source *source, struct eval *eval);
 
 /* Schedules a look at the shard after `wait`, unless an earlier one is scheduled. */
 void shard_look_in(struct worker_shard *shard, tw_duration wait);
-/* Schedules a look at all shards of the namespace at once in 10 s, if hints come and the server is
- * no cluster. */
-void shards_look_later(struct source *source);
 /* Schedules a look at all shards now. */
 void shards_look_now(struct source *source);
 /* Blocks a shard whose node does not answer, for a longer time each time. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker_shards.c has one time for each shard's next look: that of its last claim, a hint, or the
- * poll interval, the earliest of them. So an idle worker wakes for the poll. While hints come, a
- * server that is no cluster is asked for all shards in one call (look.lua).
+ * poll interval, the earliest of them. So an idle worker wakes for the poll.
  */
 
 #include "worker.h"
@@ -22,35 +21,11 @@ static void shard_become_due(void *argument)
 	shard->timer.id = 0;
 }
 
-static bool looks_at_all(const struct source *source)
-{
-	return hints_are_connected(&source->worker->hints) && !source->worker->router->map.cluster;
-}
-
 /* Returns the interval of a shard's polls. */
 static tw_duration shard_poll(const struct source *source)
 {
-	if (looks_at_all(source))
-		return TW_FOREVER;
 	return hints_are_connected(&source->worker->hints) ? poll_with_hints
 							   : source->worker->options.poll;
-}
-
-static void look_become_due(void *argument)
-{
-	struct source *source = argument;
-
-	source->look.id = 0;
-	source->look_is_due = looks_at_all(source);
-}
-
-void shards_look_later(struct source *source)
-{
-	if (!looks_at_all(source) || source->look.id)
-		return;
-	if (tw_after_func(source->worker->wheel, poll_with_hints, look_become_due, source,
-			  &source->look) != TW_OK)
-		look_become_due(source);
 }
 
 void shard_look_in(struct worker_shard *shard, tw_duration wait)
@@ -71,7 +46,6 @@ void shard_look_in(struct worker_shard *shard, tw_duration wait)
 
 void shards_look_now(struct source *source)
 {
-	shards_look_later(source);
 	for (unsigned i = 0; i < source->shard_count; i++)
 		shard_look_in(&source->shards[i], 0);
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(SHARE_WEIGHT_MAX == TW_REDIS_WEIGHT_MAX, "any weight is one of a share");
-
 static const char *name_of(const struct tw_redis_source *source)
 {
 	return source->name_space ? source->name_space : "default";
@@ -32,9 +30,6 @@ static enum tw_status list_check(const struct tw_redis_source *list, size_t coun
 
 		if (status != TW_OK)
 			return status;
-		if (list[i].weight > TW_REDIS_WEIGHT_MAX)
-			return error_set(error, TW_INVALID, "a weight must be 1 to %d",
-					 TW_REDIS_WEIGHT_MAX);
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(name_of(&list[i]), name_of(&list[k])))
 				return error_set(error, TW_INVALID, "namespace %s is listed twice",
@@ -94,7 +89,6 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	}
 	if (status != TW_OK)
 		return status;
-	source->share->weight = given->weight ? given->weight : 1;
 	atomic_init(&source->running, 0);
 	permits_init(source);
 	source_limit_letters(source);
@@ -110,16 +104,14 @@ static enum tw_status list_open(struct tw_redis_worker *worker, const struct tw_
 	enum tw_status status = TW_OK;
 
 	worker->sources = calloc(count, sizeof(*worker->sources));
-	worker->shares.each = calloc(count, sizeof(*worker->shares.each));
-	if (!worker->sources || !worker->shares.each)
+	if (!worker->sources)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	worker->shares.count = worker->source_count = count;
+	worker->source_count = count;
 	for (size_t i = 0; i < count && status == TW_OK; i++) {
 		struct tw_redis_options own = *options;
 		struct source *source = &worker->sources[i];
 
 		source->worker = worker;
-		source->share = &worker->shares.each[i];
 		status = source_open(source, &list[i], &own, error);
 		if (i)
 			worker->beside[i - 1] = source->redis;
@@ -165,6 +157,5 @@ void sources_close(struct tw_redis_worker *worker)
 		free(source->shards);
 		tw_redis_close(source->redis);
 	}
-	free(worker->shares.each);
 	free(worker->sources);
 }

@@ -12,16 +12,16 @@
  * that fails goes back to its list, and the shard is blocked for a while, because its node is away.
  *
  * A turn claims as many tasks as can begin within ahead_time, by the time of recent runs, so that
- * they do not wait here while another worker is idle. The namespaces share this number by their
- * weights (shares.h), and in each the shards that are due. A claim returns exactly when its shard
- * is due next, even if it took its limit.
+ * they do not wait here while another worker is idle. The namespaces share this number, and in each
+ * the shards that are due. A claim returns exactly when its shard is due next, even if it took its
+ * limit.
  *
- * The claims of a turn share turn_bytes, and there are as many as leave claim_bytes_least for each.
- * A shard with large records is claimed from with more bytes and few tasks. When a claim's reply is
- * lost, turn_bytes falls to a quarter, down to one claim of one task, and grows again by what
- * claims bring. The next claim of the shard gives the lost one's tasks back: none of them began, so
- * no attempt counts. For this Redis has a note of each claim whose reply is large, and of every
- * claim while turn_bytes is below its most.
+ * A claim has an equal part of turn_bytes, at least claim_bytes_least. A shard with large records
+ * is claimed from with more bytes and few tasks. When a claim's reply is lost, turn_bytes falls to
+ * a quarter, down to claim_bytes_least, and grows again by what claims bring. The next claim of the
+ * shard gives the lost one's tasks back: none of them began, so no attempt counts. For this Redis
+ * has a note of each claim whose reply is large, and of every claim while turn_bytes is below its
+ * most.
  *
  * After a lost reply Redis may or may not have made the step. It is made again, and then "gone"
  * means success (run.unsure). So does "stale" where the step leaves the task there. Where it takes
@@ -37,9 +37,9 @@
 
 #include "base/clock.h"
 
-enum { AHEAD_BATCHES = 10, CLAIM_LEAST = 16, MANY = 4 };
-/* These are bytes: of a turn's claims, of a claim at least, of one for large records, of a record
- * that is large, and of a claim that leaves a note. */
+enum { AHEAD_BATCHES = 10 };
+/* These are bytes: of a turn's claims at most, of a claim at least, of one for large records, of a
+ * record that is large, and of a claim that leaves a note. */
 static const size_t turn_bytes_max = (size_t)512 * 1024;
 static const size_t claim_bytes_least = (size_t)8 * 1024;
 static const size_t claim_bytes_large = (size_t)128 * 1024;
@@ -194,20 +194,16 @@ static bool shard_wants_claim(const struct worker_shard *shard)
 	return !shard->look_at && shard->is_free;
 }
 
-/* Returns the most tasks to claim from the shard. `share` would be its equal part of the room. */
-static size_t claim_limit(const struct tw_redis_worker *worker, const struct worker_shard *shard,
-			  size_t room, size_t share)
+/* Returns the most tasks to claim from the shard of `part`, its part of the room. Few large records
+ * fit into a claim, and its script reads several at a time. */
+static size_t claim_limit(const struct worker_shard *shard, size_t part, size_t bytes)
 {
-	/* A call costs more than a task, so a claim takes much from few shards with many tasks.
-	 * Shards with about one task are all claimed from now, little each. */
-	size_t least = shard->has_many ? CLAIM_LEAST : 1;
-	size_t limit = share > least ? share : least;
-	size_t large = worker->turn_bytes / claim_bytes_large;
+	size_t batch = shard->source->worker->options.batch;
+	size_t limit = part ? part : 1;
 
-	limit = limit < room ? limit : room;
-	if (shard->is_large && limit > large)
-		limit = large ? large : 1;
-	return limit < worker->options.batch ? limit : worker->options.batch;
+	if (shard->is_large && limit > bytes / claim_bytes_large)
+		limit = bytes / claim_bytes_large;
+	return limit < batch ? limit : batch;
 }
 
 static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
@@ -231,38 +227,31 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 	shard->look_at = TW_FOREVER;
 }
 
-/* Adds claims of at most `room` tasks, and about `bytes`. */
-static void step_claims(struct source *source, size_t room, size_t bytes)
+/* Adds claims of at most `room` tasks, each of about `share` bytes. */
+static void step_claims(struct source *source, size_t room, size_t share)
 {
-	struct tw_redis_worker *worker = source->worker;
-	size_t share = source->due ? bytes / source->due : 0;
-	size_t left = room;
-	size_t bytes_left = bytes;
+	size_t part = source->due ? room / source->due : 0;
 	unsigned count = source->shard_count;
 	unsigned i;
 
-	share = share > claim_bytes_least ? share : claim_bytes_least;
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count && room; i++) {
 		struct worker_shard *shard = &source->shards[(source->first_shard + i) % count];
-		size_t large = share > claim_bytes_large ? share : claim_bytes_large;
-		size_t most = shard->is_large ? large : share;
-		size_t limit;
+		bool too_small = shard->is_large && share < claim_bytes_large;
+		size_t bytes = too_small ? claim_bytes_large : share;
 
-		if (!shard_wants_claim(shard))
-			continue;
-		limit = claim_limit(worker, shard, room, room / source->due);
-		if (limit > left || (most > bytes_left && bytes_left < bytes))
-			break;
-		step_claim(shard, limit, most);
-		left -= limit;
-		bytes_left -= most < bytes_left ? most : bytes_left;
+		if (shard_wants_claim(shard)) {
+			size_t limit = claim_limit(shard, part, bytes);
+
+			step_claim(shard, limit, bytes);
+			room -= limit;
+		}
 	}
 	source->first_shard = (source->first_shard + i) % count;
 }
 
 /* Adds the question how many tasks may be claimed, or claims. With limits nothing is claimed while
  * the question is under way. */
-static void step_take(struct source *source, size_t room, size_t bytes)
+static void step_take(struct source *source, size_t room, size_t share)
 {
 	struct worker_shard *shard = &source->shards[0];
 	bool asking = shard->steps[STEP_PERMIT].under_way;
@@ -270,7 +259,7 @@ static void step_take(struct source *source, size_t room, size_t bytes)
 	if (!asking && permits_are_due(source, room))
 		permits_write(source, &step_begin(shard, STEP_PERMIT)->eval, room);
 	else if (room && !(asking && source->permits.limited))
-		step_claims(source, room, bytes);
+		step_claims(source, room, share);
 }
 
 /* Asks for permits of groups. The room that is asked for is left out of claims. */
@@ -283,10 +272,20 @@ static void step_groups(struct source *source, size_t *room)
 	*room -= source->groups.asked_room < *room ? source->groups.asked_room : *room;
 }
 
+/* Returns how many tasks the source may claim or ask permits for. */
+static size_t source_most(const struct source *source)
+{
+	return source->due ? permits_most(source) : 0;
+}
+
+/* Divides the room among the sources that want some. Another one is the first in each turn, so that
+ * they share also what is too little for all. */
 static void step_takes(struct tw_redis_worker *worker)
 {
 	size_t room = worker_room(worker);
+	size_t wanting = 0;
 	size_t due = 0;
+	size_t share;
 
 	for (size_t i = 0; i < worker->source_count; i++) {
 		struct source *source = &worker->sources[i];
@@ -294,47 +293,25 @@ static void step_takes(struct tw_redis_worker *worker)
 		source->due = 0;
 		for (unsigned k = 0; k < source->shard_count; k++)
 			source->due += shard_wants_claim(&source->shards[k]);
-		source->share->most = source->due ? permits_most(source) : 0;
+		wanting += source_most(source) > 0;
 		due += source->due;
 	}
 	for (size_t i = 0; i < worker->source_count; i++)
 		step_groups(&worker->sources[i], &room);
-	shares_give(&worker->shares, due ? room : 0);
+	share = due ? worker->turn_bytes / due : 0;
+	share = share > claim_bytes_least ? share : claim_bytes_least;
+	worker->first_source += room && wanting;
 	for (size_t i = 0; i < worker->source_count; i++) {
-		struct source *source = &worker->sources[i];
-		size_t bytes = due ? worker->turn_bytes * source->due / due : 0;
+		size_t place = (worker->first_source + i) % worker->source_count;
+		struct source *source = &worker->sources[place];
+		size_t most = source_most(source);
+		size_t part = most ? (room + wanting - 1) / wanting : 0;
 
-		step_take(source, source->share->given, bytes);
+		part = part < most ? part : most;
+		room -= part;
+		wanting -= most > 0;
+		step_take(source, part, share);
 	}
-}
-
-static void step_look(struct source *source)
-{
-	struct step *step = &source->shards[0].steps[STEP_LOOK];
-
-	if (!source->look_is_due || step->under_way)
-		return;
-	source->look_is_due = false;
-	step_begin(&source->shards[0], STEP_LOOK);
-	eval_begin(&step->eval, &script_look, &source->redis->space, 0);
-	step->eval.answers = source->shard_count;
-	eval_number(&step->eval, source->shard_count);
-}
-
-static void look_read(struct source *source, const struct step *step)
-{
-	bool fine = step->eval.status == TW_OK;
-
-	for (unsigned i = 0; i < source->shard_count && fine; i++) {
-		int64_t wait_ms = eval_integer(&step->eval, i, -1);
-
-		if (wait_ms >= 0 && wait_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND)
-			shard_look_in(&source->shards[i], wait_ms * TW_MILLISECOND);
-	}
-	shards_look_later(source);
-	/* Each shard is looked at instead. */
-	if (!fine)
-		shards_look_now(source);
 }
 
 static void claim_lose(struct tw_redis_worker *worker, struct step *step)
@@ -367,14 +344,12 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	worker->read_bytes += batch->bytes;
 	permits_settle(source, step->limit, batch->count);
 	groups_settle(step->shard, CLAIM_READ);
-	share_take(source->share, batch->count);
 	source->stats.claims++;
 	source->stats.claimed += batch->count;
 	source->stats.dead += batch->buried;
 	source->stats.skipped += batch->skipped;
 	source->stats.unscheduled += batch->unscheduled;
 	list_append_all(&step->shard->schedules, &batch->schedules);
-	step->shard->has_many = batch->count >= MANY || !batch->next;
 	shard_look_in(step->shard, batch->next);
 	for (size_t i = 0; i < batch->count; i++) {
 		struct run *run = calloc(1, sizeof(*run));
@@ -456,10 +431,6 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 {
 	if (step->kind == STEP_PRESENT)
 		return;
-	if (step->kind == STEP_LOOK) {
-		look_read(step->shard->source, step);
-		return;
-	}
 	if (step->kind == STEP_PERMIT) {
 		permits_read(step->shard->source, &step->eval);
 		return;
@@ -511,9 +482,6 @@ static void steps_begin(struct tw_redis_worker *worker)
 	for (size_t i = 0; i < worker->source_count; i++)
 		step_runs(&worker->sources[i]);
 	step_takes(worker);
-	for (size_t i = 0; i < worker->source_count; i++) {
-		step_look(&worker->sources[i]);
-	}
 	/* No turn is made for it. */
 	for (size_t i = 0; i < worker->source_count && worker->asked.previous != last; i++)
 		step_present(&worker->sources[i]);

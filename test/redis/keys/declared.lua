@@ -7,9 +7,6 @@ local unnamed = {
 	claim = '}[nuo][osr]',
 	-- There is a key for each group that is limited, and a call is about many groups.
 	group_permit = '}running/',
-	-- The call is about all shards of a server that is no cluster. A name for each key of each
-	-- shard would be as much to send and to read as the rest of the call.
-	look = '/%d+}',
 }
 local redis = (function()
 	local own, named = redis, {}
