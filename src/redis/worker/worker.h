@@ -58,9 +58,6 @@ struct worker_shard {
 	bool is_large; /* its last claim brought large records, or was too small for one */
 	bool is_lost;  /* its last claim's reply was lost; the next claim gives the tasks back */
 	uint64_t claim_number; /* one more after each reply */
-	struct list
-		offered;   /* groups that it keeps back, and that have permits for its next claim */
-	size_t want_count; /* groups that it keeps back */
 
 	bool blocked; /* its node does not answer; a timer ends that */
 	tw_duration backoff;
@@ -114,7 +111,12 @@ struct group_row {
 	size_t left;          /* the tasks that may be claimed besides */
 	size_t reported;      /* the tasks of its last report, with the given permits */
 	tw_duration given_at; /* monotonic; when the last permits were given */
-	struct list wants;    /* shards that keep it back */
+	/* These are of what a shard keeps back. */
+	struct worker_shard *shard; /* the last one that does, or NULL */
+	size_t wanted;              /* about how many tasks */
+	size_t passed;              /* permits in its claim under way, or just ended */
+	bool is_offered;            /* its next claim passes permits */
+	struct list offered;
 
 	uint64_t named;  /* the number of the last claim that lacked permits for it */
 	bool is_limited; /* it has limits, as far as is known */
@@ -140,6 +142,7 @@ enum { GROUPS_ASKED_MOST = 100 };
 struct groups {
 	struct group_row *rows; /* by name */
 	struct list due;        /* rows that the next turn looks at */
+	struct list offered;    /* rows with permits for a claim */
 	struct list limited;    /* rows with limits, the one that was asked last is the last */
 	struct group_row *asked[GROUPS_ASKED_MOST]; /* the question under way */
 	size_t asked_count;
@@ -213,6 +216,7 @@ struct tw_redis_worker {
 	uint64_t random;
 	size_t held;        /* runs of all sources that have not been reported */
 	size_t turn_bytes;  /* about the most bytes of all claims of a turn */
+	size_t bytes_left;  /* what claims may still bring in this turn */
 	size_t read_bytes;  /* the bytes that they brought in this turn */
 	bool claim_is_lost; /* a claim's reply was lost */
 	/* These counts are the worker's, not a source's; the others are 0. */

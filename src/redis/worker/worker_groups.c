@@ -21,34 +21,19 @@
 
 #include "base/clock.h"
 
-/* These are numbers of rows: that a turn looks at, with permits in a claim, and in one of the last
- * questions. */
-enum { LOOKED_MOST = 400, PASSED_MOST = 100, LEFT_MOST = 1000 };
-/* A shard that keeps back more groups than this names the others again. */
-enum { WANTS_MOST = 100000 };
+/* These are numbers of rows: that a turn looks at, with permits in a claim, in one of the last
+ * questions, and in all: more groups that are kept back are named again later. */
+enum { LOOKED_MOST = 400, PASSED_MOST = 100, LEFT_MOST = 1000, ROWS_MOST = 100000 };
 static const tw_duration failure_time = 100 * TW_MILLISECOND;
 /* A row that is given nothing waits twice as long each time, up to this. */
 static const tw_duration wait_most = TW_SECOND;
 static const tw_duration keep_time = TW_SECOND;
 
-/* A want is a shard that keeps a group back until it has permits. Permits are offered to as many
- * shards as there are permits, so that a claim looks at no others. */
-struct want {
-	struct group_row *row;
-	struct worker_shard *shard;
-	struct list of_row;
-	bool is_offered;
-	struct list of_shard; /* if it is offered */
-	size_t count;         /* about how many tasks */
-	size_t passed;        /* permits in the claim under way, or just ended */
-};
-
 void groups_init(struct source *source)
 {
 	list_init(&source->groups.due);
 	list_init(&source->groups.limited);
-	for (unsigned i = 0; i < source->shard_count; i++)
-		list_init(&source->shards[i].offered);
+	list_init(&source->groups.offered);
 }
 
 /* ---- Rows ---- */
@@ -92,17 +77,25 @@ static void row_free(struct group_row *row)
 static void row_let_go(struct group_row *row)
 {
 	if (!row->held && !row->claims && !row->left && !row->is_asked && !row->reported &&
-	    list_is_empty(&row->wants))
+	    !row->shard)
 		row_free(row);
+}
+
+/* Returns the row of a group, or NULL. */
+static struct group_row *row_find(const struct groups *groups, const char *name, size_t size)
+{
+	struct group_row *row = NULL;
+
+	HASH_FIND(hh, groups->rows, name, size, row);
+	return row;
 }
 
 /* Returns the row of a group, which it makes. Returns NULL without memory. */
 static struct group_row *row_get(struct source *source, const char *name)
 {
 	size_t size = strlen(name);
-	struct group_row *row = NULL;
+	struct group_row *row = row_find(&source->groups, name, size);
 
-	HASH_FIND(hh, source->groups.rows, name, size, row);
 	if (row)
 		return row;
 	row = calloc(1, sizeof(*row) + size + 1);
@@ -110,7 +103,6 @@ static struct group_row *row_get(struct source *source, const char *name)
 		return NULL;
 	row->source = source;
 	memcpy(row->name, name, size);
-	list_init(&row->wants);
 	HASH_ADD_KEYPTR(hh, source->groups.rows, row->name, size, row);
 	if (!row->hh.tbl) {
 		free(row);
@@ -146,88 +138,49 @@ void run_leave_group(struct run *run)
 	row_let_go(row);
 }
 
-/* ---- Wants ---- */
+/* ---- What a shard keeps back ---- */
 
-static void want_offer(struct want *want)
-{
-	if (!want->is_offered)
-		list_append(&want->shard->offered, &want->of_shard);
-	want->is_offered = true;
-	shard_look_in(want->shard, 0);
-}
-
-static void want_withdraw(struct want *want)
-{
-	if (want->is_offered)
-		list_remove(&want->of_shard);
-	want->is_offered = false;
-}
-
-/* Offers what the row has left to as many of the shards, which take turns. */
+/* Has the shard's next claim pass the permits that are left. */
 static void row_offer(struct group_row *row)
 {
-	const struct list *last = row->wants.previous;
-	const struct list *first = NULL;
-
-	for (size_t i = 0; i < row->left && first != last && !list_is_empty(&row->wants); i++) {
-		struct want *want = list_entry(row->wants.next, struct want, of_row);
-
-		first = list_take_first(&row->wants);
-		list_append(&row->wants, &want->of_row);
-		want_offer(want);
-	}
-}
-
-static void want_drop(struct want *want)
-{
-	struct group_row *row = want->row;
-
-	want_withdraw(want);
-	list_remove(&want->of_row);
-	want->shard->want_count--;
-	free(want);
-	row_look(row);
-	row_offer(row);
-}
-
-static struct want *want_find(const struct group_row *row, const struct worker_shard *shard)
-{
-	for (struct list *at = row->wants.next; at != &row->wants; at = at->next)
-		if (list_entry(at, struct want, of_row)->shard == shard)
-			return list_entry(at, struct want, of_row);
-	return NULL;
-}
-
-static struct want *want_create(struct group_row *row, struct worker_shard *shard)
-{
-	struct want *want = shard->want_count < WANTS_MOST ? calloc(1, sizeof(*want)) : NULL;
-
-	if (!want)
-		return NULL;
-	want->row = row;
-	want->shard = shard;
-	list_append(&row->wants, &want->of_row);
-	shard->want_count++;
-	return want;
-}
-
-/* Notes that the shard keeps the group back. Without memory the shard names it again. */
-static void want_add(struct worker_shard *shard, const char *name, size_t count)
-{
-	struct group_row *row = row_get(shard->source, name);
-	struct want *want;
-
-	if (!row)
+	if (!row->left || !row->shard)
 		return;
-	want = want_find(row, shard);
-	if (!want)
-		want = want_create(row, shard);
-	if (want) {
-		want->count = count;
-		row->named = shard->source->stats.claims;
-	}
+	if (!row->is_offered)
+		list_append(&row->source->groups.offered, &row->offered);
+	row->is_offered = true;
+	shard_look_in(row->shard, 0);
+}
+
+static void row_withdraw(struct group_row *row)
+{
+	if (row->is_offered)
+		list_remove(&row->offered);
+	row->is_offered = false;
+}
+
+/* Notes that the shard keeps the group back. Without memory the shard names it again. So does
+ * another shard than that whose claim has permits. */
+static void row_want(struct worker_shard *shard, const char *name, size_t count)
+{
+	struct groups *groups = &shard->source->groups;
+	struct group_row *row = HASH_COUNT(groups->rows) < ROWS_MOST
+					? row_get(shard->source, name)
+					: row_find(groups, name, strlen(name));
+
+	if (!row || (row->passed && row->shard != shard))
+		return;
+	row->shard = shard;
+	row->wanted = count;
+	row->named = shard->source->stats.claims;
 	row_look(row);
-	row_let_go(row);
+}
+
+/* Notes that the shard keeps the group back no more. */
+static void row_want_no_more(struct group_row *row)
+{
+	row_withdraw(row);
+	row->shard = NULL;
+	row_look(row);
 }
 
 /* Returns whether the claim that is being read lacked permits for the row. */
@@ -247,23 +200,25 @@ static bool permits_are_old(const struct group_row *row, tw_duration now)
 
 void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
 {
+	struct groups *groups = &shard->source->groups;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	size_t passed = 0;
 	struct list *next;
 
-	for (struct list *at = shard->offered.next; at != &shard->offered && passed < PASSED_MOST;
+	for (struct list *at = groups->offered.next; at != &groups->offered && passed < PASSED_MOST;
 	     at = next) {
-		struct want *want = list_entry(at, struct want, of_shard);
-		struct group_row *row = want->row;
+		struct group_row *row = list_entry(at, struct group_row, offered);
 		size_t count = row->left < limit ? row->left : limit;
 
 		next = at->next;
+		if (row->shard != shard)
+			continue;
 		if (!count || permits_are_old(row, now)) {
-			want_withdraw(want);
+			row_withdraw(row);
 			continue;
 		}
 		claim_permit(eval, row->name, count);
-		want->passed = count;
+		row->passed = count;
 		row->left -= count;
 		row->claims += count;
 		passed++;
@@ -272,50 +227,52 @@ void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit)
 
 void groups_settle(struct worker_shard *shard, enum claim_end end)
 {
-	for (struct list *at = shard->offered.next; at != &shard->offered; at = at->next) {
-		struct want *want = list_entry(at, struct want, of_shard);
-		struct group_row *row = want->row;
+	struct groups *groups = &shard->source->groups;
 
-		row->claims -= want->passed;
+	for (struct list *at = groups->offered.next; at != &groups->offered; at = at->next) {
+		struct group_row *row = list_entry(at, struct group_row, offered);
+
+		if (row->shard != shard)
+			continue;
+		row->claims -= row->passed;
 		/* The tasks of a lost reply have permits until they are given back. */
 		if (end != CLAIM_LOST)
-			row->left += want->passed;
+			row->left += row->passed;
 		if (end != CLAIM_READ)
-			want->passed = 0;
+			row->passed = 0;
 		row_look(row);
 	}
 }
 
-/* Decides what becomes of a want whose permits were in a claim. */
-static void want_review(struct want *want, bool is_empty)
+/* Decides what becomes of a row whose permits were in a claim. */
+static void row_review(struct group_row *row, bool is_empty)
 {
-	struct group_row *row = want->row;
-
-	want->passed = 0;
+	row->passed = 0;
 	if (!is_named(row)) {
 		/* A claim that left something due may not have come to this group. */
 		if (is_empty)
-			want_drop(want);
+			row_want_no_more(row);
 	} else if (row->left) {
 		/* They were passed for a place in the queue that had no task any more. */
-		shard_look_in(want->shard, 0);
+		shard_look_in(row->shard, 0);
 	}
 }
 
 void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch)
 {
+	struct groups *groups = &shard->source->groups;
 	struct list *next;
 	const char *name;
 	size_t count;
 
 	for (size_t i = 0; batch_lack(batch, i, &name, &count); i++)
-		want_add(shard, name, count);
-	for (struct list *at = shard->offered.next; at != &shard->offered; at = next) {
-		struct want *want = list_entry(at, struct want, of_shard);
+		row_want(shard, name, count);
+	for (struct list *at = groups->offered.next; at != &groups->offered; at = next) {
+		struct group_row *row = list_entry(at, struct group_row, offered);
 
 		next = at->next;
-		if (want->passed)
-			want_review(want, batch->next);
+		if (row->shard == shard && row->passed)
+			row_review(row, batch->next);
 	}
 }
 
@@ -351,16 +308,6 @@ static size_t row_has(const struct group_row *row)
 	return row->held + row->claims + row->left;
 }
 
-/* Returns how many more tasks the shards want, up to `room`. */
-static size_t row_wanted(const struct group_row *row, size_t room)
-{
-	size_t wanted = 0;
-
-	for (struct list *at = row->wants.next; at != &row->wants && wanted < room; at = at->next)
-		wanted += list_entry(at, struct want, of_row)->count;
-	return wanted < room ? wanted : room;
-}
-
 static void question_begin(struct source *source, struct eval *eval)
 {
 	char name[24];
@@ -375,11 +322,11 @@ static void question_begin(struct source *source, struct eval *eval)
 static void row_ask(struct group_row *row, struct eval *eval, size_t *room, tw_duration now)
 {
 	struct groups *groups = &row->source->groups;
-	size_t wanted = row_wanted(row, *room);
+	size_t wanted = row->wanted < *room ? row->wanted : *room;
 	size_t returned = 0;
 	bool is_old = permits_are_old(row, now);
 
-	if (is_old || list_is_empty(&row->wants)) {
+	if (is_old || !row->shard) {
 		returned = row->left;
 		row->left = 0;
 		if (is_old)
@@ -440,7 +387,7 @@ bool groups_ask(struct source *source, struct eval *eval, size_t room)
 		row_ask(row, eval, &room, now);
 		list_remove(&row->due);
 		/* These may need a question by and by. */
-		row->is_due = row->left || (!list_is_empty(&row->wants) && !row->is_waiting);
+		row->is_due = row->left || (row->shard && !row->is_waiting);
 		if (row->is_due)
 			list_append(row->is_asked ? &asked : &stay, &row->due);
 		row_let_go(row);
@@ -521,10 +468,6 @@ void groups_free(struct source *source)
 	struct group_row *row;
 	struct group_row *next;
 
-	HASH_ITER (hh, source->groups.rows, row, next) {
-		row->left = 0;
-		while (!list_is_empty(&row->wants))
-			want_drop(list_entry(row->wants.next, struct want, of_row));
+	HASH_ITER (hh, source->groups.rows, row, next)
 		row_free(row);
-	}
 }

@@ -18,10 +18,10 @@
  *
  * A claim has an equal part of turn_bytes, at least claim_bytes_least. A shard with large records
  * is claimed from with more bytes and few tasks. When a claim's reply is lost, turn_bytes falls to
- * a quarter, down to claim_bytes_least, and grows again by what claims bring. The next claim of the
- * shard gives the lost one's tasks back: none of them began, so no attempt counts. For this Redis
- * has a note of each claim whose reply is large, and of every claim while turn_bytes is below its
- * most.
+ * a quarter, down to one claim of one task, and grows again by what claims bring. The next claim of
+ * the shard gives the lost one's tasks back: none of them began, so no attempt counts. For this
+ * Redis has a note of each claim whose reply is large, and of every claim while turn_bytes is below
+ * its most.
  *
  * After a lost reply Redis may or may not have made the step. It is made again, and then "gone"
  * means success (run.unsure). So does "stale" where the step leaves the task there. Where it takes
@@ -227,14 +227,15 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 	shard->look_at = TW_FOREVER;
 }
 
-/* Adds claims of at most `room` tasks, each of about `share` bytes. */
+/* Adds claims of at most `room` tasks, each of about `share` bytes, while the turn has some. */
 static void step_claims(struct source *source, size_t room, size_t share)
 {
+	size_t *left = &source->worker->bytes_left;
 	size_t part = source->due ? room / source->due : 0;
 	unsigned count = source->shard_count;
 	unsigned i;
 
-	for (i = 0; i < count && room; i++) {
+	for (i = 0; i < count && room && *left; i++) {
 		struct worker_shard *shard = &source->shards[(source->first_shard + i) % count];
 		bool too_small = shard->is_large && share < claim_bytes_large;
 		size_t bytes = too_small ? claim_bytes_large : share;
@@ -244,6 +245,7 @@ static void step_claims(struct source *source, size_t room, size_t share)
 
 			step_claim(shard, limit, bytes);
 			room -= limit;
+			*left -= bytes < *left ? bytes : *left;
 		}
 	}
 	source->first_shard = (source->first_shard + i) % count;
@@ -301,6 +303,7 @@ static void step_takes(struct tw_redis_worker *worker)
 	share = due ? worker->turn_bytes / due : 0;
 	share = share > claim_bytes_least ? share : claim_bytes_least;
 	worker->first_source += room && wanting;
+	worker->bytes_left = worker->turn_bytes;
 	for (size_t i = 0; i < worker->source_count; i++) {
 		size_t place = (worker->first_source + i) % worker->source_count;
 		struct source *source = &worker->sources[place];
