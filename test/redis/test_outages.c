@@ -373,18 +373,6 @@ static void lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless(void **
 	tw_redis_close(redis);
 }
 
-static void lost_reply_to_a_question_is_asked_again(void **state)
-{
-	struct tw_redis *redis = open_at(proxy.url);
-
-	add_task(redis, "the-task", TW_HOUR);
-	assert_int_equal(find_task(redis, "the-task").status, TW_OK);
-	proxy_lose_reply(&proxy, "the-task");
-	assert_int_equal(find_task(redis, "the-task").status, TW_OK);
-	assert_int_equal(proxy_lost(&proxy), 1);
-	tw_redis_close(redis);
-}
-
 static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 {
 	struct tw_redis *direct = open_at(server.url);
@@ -436,30 +424,6 @@ static void claims_whose_replies_are_cut_off_use_up_no_attempt(void **state)
 	assert_int_equal(stats_of(direct).tasks, 0);
 	assert_int_equal(stats_of(direct).dead, 0);
 	tw_redis_close(direct);
-}
-
-static void lost_reply_to_an_acknowledgement_by_hand_is_unknown(void **state)
-{
-	struct tw_redis *redis = open_at(proxy.url);
-	struct tw_redis_batch *batch;
-	struct tw_redis_error error;
-	enum tw_status each;
-
-	/* This makes Redis know the script. */
-	batch = claim_new(redis, "first", TW_MINUTE);
-	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, NULL));
-	tw_redis_batch_free(batch);
-	add_task(redis, "the-task", 0);
-	batch = await_claim(redis, "the-task", TW_MINUTE);
-	proxy_lose_reply(&proxy, "the-task");
-	assert_int_equal(tw_redis_ack(redis, only_job(batch), 1, &each), TW_REDIS_OUTCOME_UNKNOWN);
-	assert_int_equal(each, TW_REDIS_OUTCOME_UNKNOWN);
-	tw_redis_last_error(redis, &error);
-	assert_int_equal(error.status, TW_REDIS_OUTCOME_UNKNOWN);
-	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, &each));
-	assert_int_equal(each, TW_NOT_FOUND);
-	tw_redis_batch_free(batch);
-	tw_redis_close(redis);
 }
 
 static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
@@ -618,10 +582,8 @@ int main(void)
 		OUTAGE_TEST(replica_is_waited_for_until_it_is_the_master),
 		OUTAGE_TEST(connection_cut_for_five_seconds_loses_nothing),
 		OUTAGE_TEST(lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless),
-		OUTAGE_TEST(lost_reply_to_a_question_is_asked_again),
 		OUTAGE_TEST(lost_reply_to_a_claim_brings_the_task_back),
 		OUTAGE_TEST(claims_whose_replies_are_cut_off_use_up_no_attempt),
-		OUTAGE_TEST(lost_reply_to_an_acknowledgement_by_hand_is_unknown),
 		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
 		OUTAGE_TEST(worker_reports_refusals_and_an_unfit_server),
 		OUTAGE_TEST(server_that_lacks_replicas_is_waited_for),

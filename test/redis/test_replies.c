@@ -120,7 +120,7 @@ static void reply_fits_its_shape_alone(void **state)
 {
 	static const struct {
 		const char *reply;
-		const char *fits[3]; /* of all shapes below */
+		const char *fits[3]; /* no other one of the shapes below does */
 	} cases[] = {
 		{":7\r\n", {"i", "n"}},
 		{":-7\r\n", {"i"}},

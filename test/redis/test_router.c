@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server's errors lead a call to retry, to wait, or to end. The server is a false one that
- * answers every script with the test's error, a given number of times.
+ * A server's errors lead a call to retry, to wait, or to end (test_errors.c has each error). The
+ * server is a false one that answers every script with the test's error, a given number of times.
  */
 #include "support/fixture.h"
 
@@ -81,55 +81,13 @@ static size_t asked(void)
 	return locked_read(&scripts.lock, &scripts.asked);
 }
 
-static const char *const passing[] = {
-	"LOADING Redis is loading the dataset in memory",
-	"READONLY You can't write against a read only replica.",
-	/* Redis 6 has this form. */
-	("ERR Error running script (call to f_00): @user_script:40: @user_script: 40: -READONLY "
-	 "You can't write against a read only replica."),
-	"TRYAGAIN Multiple keys request during rehashing of slot",
-	"CLUSTERDOWN The cluster is down",
-	"MASTERDOWN Link with MASTER is down",
-	"MISCONF Redis is configured to save RDB snapshots, but it is unable to persist to disk.",
-	"NOREPLICAS Not enough good replicas to write.",
-	"BUSY Redis is busy running a script.",
-};
-enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
-
-static void server_that_is_not_ready_is_asked_again(void **state)
-{
-	for (int i = 0; i < PASSING; i++) {
-		fail_with(passing[i], 2);
-		assert_ok(redis, cancel_task(redis, "a"));
-		assert_int_equal(asked(), 3);
-	}
-}
-
-static void server_that_does_not_get_ready_is_given_up_after_the_patience(void **state)
-{
-	struct tw_redis *other = open_with(60 * TW_MILLISECOND);
-	struct tw_redis_error error;
-
-	for (int i = 0; i < PASSING; i++) {
-		int64_t before = wall_clock();
-
-		fail_with(passing[i], FOR_EVER);
-		assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
-		assert_true(wall_clock() - before < 5 * TW_SECOND);
-		assert_in_range(asked(), 1, 5);
-		tw_redis_last_error(other, &error);
-		assert_memory_equal(error.text, passing[i], 4);
-	}
-	tw_redis_close(other);
-}
-
 /* The pauses are shorter than the patience, and add up to it. */
 static void long_patience_ends_too(void **state)
 {
 	struct tw_redis *other = open_with(TW_SECOND);
 	int64_t before = wall_clock();
 
-	fail_with(passing[0], FOR_EVER);
+	fail_with("LOADING Redis is loading the dataset in memory", FOR_EVER);
 	assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
 	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 5 * TW_SECOND);
 	tw_redis_close(other);
@@ -263,38 +221,11 @@ static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
 	}
 }
 
-static void error_that_will_not_pass_ends_the_call(void **state)
-{
-	static const struct {
-		const char *error;
-		enum tw_status status;
-		int asked;
-	} cases[] = {
-		{"ERR something else", TW_REDIS_FAILED, 1},
-		{"OOM command not allowed when used memory > 'maxmemory'.", TW_REDIS_FAILED, 1},
-		/* Redis 6 has this form. */
-		{"ERR Error running script (call to f_00): @user_script:40: wrong", TW_REDIS_FAILED,
-		 1},
-		{"NOPERM this user has no permissions", TW_REDIS_REFUSED, 1},
-		{"NOAUTH Authentication required.", TW_REDIS_REFUSED, 1},
-		/* The text was sent, and the server still does not know the script. */
-		{"NOSCRIPT No matching script.", TW_REDIS_FAILED, 2},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		fail_with(cases[i].error, FOR_EVER);
-		assert_int_equal(cancel_task(redis, "a"), cases[i].status);
-		assert_int_equal(asked(), cases[i].asked);
-	}
-}
-
 #define ROUTER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ROUTER_TEST(server_that_is_not_ready_is_asked_again),
-		ROUTER_TEST(server_that_does_not_get_ready_is_given_up_after_the_patience),
 		ROUTER_TEST(long_patience_ends_too),
 		ROUTER_TEST(redirect_is_followed_and_a_circle_of_them_ends),
 		ROUTER_TEST(circle_of_redirects_is_followed_as_long_as_the_patience_lasts),
@@ -303,7 +234,6 @@ int main(void)
 		ROUTER_TEST(redirect_to_another_name_of_a_server_is_followed),
 		ROUTER_TEST(redirect_at_opening_is_followed_and_a_circle_of_them_ends),
 		ROUTER_TEST(script_is_sent_as_the_version_of_the_server_takes_it),
-		ROUTER_TEST(error_that_will_not_pass_ends_the_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

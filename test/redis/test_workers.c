@@ -150,27 +150,6 @@ static void worker_that_is_gone_is_forgotten(void **state)
 	worker_stop(worker);
 }
 
-static void what_is_no_worker_is_left_out(void **state)
-{
-	static const char *const texts[] = {"",
-					    "host:1",
-					    "host:1 x 0 0 0 0 0",
-					    "host:1 -5 0 0 0 0 0",
-					    "host:1 5 0 0 0 0",
-					    "host:1 999999999999999999 0 0 0 0 0"};
-	struct fixture *fixture = *state;
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		report_write(fixture, "w", texts[i], 20000);
-		assert_int_equal(count_workers(fixture->redis), 0);
-	}
-	report_write(fixture, "w", "host:1 5 1 2 3 4 5", 3600000);
-	assert_int_equal(count_workers(fixture->redis), 0);
-	report_write(fixture, "w", "host:1 5 1 2 3 4 5", 20000);
-	assert_int_equal(only_worker(fixture->redis).up, 5 * TW_MILLISECOND);
-	assert_int_equal(only_worker(fixture->redis).dead, 5);
-}
-
 static void no_more_than_a_thousand_are_kept(void **state)
 {
 	struct fixture *fixture = *state;
@@ -210,7 +189,6 @@ int main(void)
 		WORKERS_TEST(counts_of_a_worker_are_reported_again),
 		WORKERS_TEST(worker_of_two_namespaces_is_reported_in_both),
 		WORKERS_TEST(worker_that_is_gone_is_forgotten),
-		WORKERS_TEST(what_is_no_worker_is_left_out),
 		WORKERS_TEST(no_more_than_a_thousand_are_kept),
 		WORKERS_TEST(bad_arguments_are_invalid),
 	};

@@ -206,11 +206,6 @@ redisReply *connection_poll(struct connection *connection, struct tw_redis_error
 	return reply;
 }
 
-static bool starts_with(const char *text, const char *start)
-{
-	return !strncmp(text, start, strlen(start));
-}
-
 /* Returns the error that a command met inside a script, which Redis 5 and 6 report as the script's
  * own. */
 static const char *command_error(const char *text)
@@ -324,8 +319,8 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 	connection->flags = version && atoi(version) >= VERSION_WITH_FLAGS;
 	connection->cluster = cluster && *cluster == '1';
 	connection->tcp_port = port ? atoi(port) : 0;
-	connection->replica = role && !strncmp(role, "slave", 5);
-	if (mode && !strncmp(mode, "sentinel", 8))
+	connection->replica = role && starts_with(role, "slave");
+	if (mode && starts_with(mode, "sentinel"))
 		return error_set(error, TW_REDIS_UNFIT,
 				 "this is a Sentinel: use redis+sentinel://host:port/master");
 	if (version && atoi(version) < VERSION_NEEDED)
@@ -335,7 +330,7 @@ static enum tw_status info_check(struct connection *connection, const redisReply
 		return error_set(error, TW_REDIS_UNFIT,
 				 "the server does not report its eviction policy (INFO): %.100s",
 				 reply->type == REDIS_REPLY_ERROR ? reply->str : "");
-	if (!settings->allow_eviction && !strncmp(policy, "allkeys", 7))
+	if (!settings->allow_eviction && starts_with(policy, "allkeys"))
 		return error_set(error, TW_REDIS_UNFIT,
 				 "maxmemory-policy %.*s may evict tasks: set noeviction",
 				 (int)strcspn(policy, "\r\n"), policy);
@@ -566,16 +561,18 @@ enum tw_status connection_open(struct connection *connection, const struct setti
 static enum tw_status sentinel_greet(struct connection *connection, const struct settings *settings,
 				     struct tw_redis_error *error)
 {
+	const char *user = settings->sentinel_user;
+	const char *password = settings->sentinel_password;
+	const char *words[] = {"AUTH", user ? user : password, password};
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
-	if (!settings->sentinel_password)
+	if (!password)
 		return TW_OK;
-	login_write(connection, settings->sentinel_user, settings->sentinel_password);
-	if (connection->output.failed)
-		return error_set(error, TW_NO_MEMORY, "out of memory");
-	if (!connection_write(connection, error) || !(reply = connection_read(connection, error)))
-		return TW_REDIS_UNREACHABLE;
+	connection->secret = true;
+	reply = connection_ask(connection, user ? 3 : 2, words, error);
+	if (!reply)
+		return error->status;
 	if (reply->type == REDIS_REPLY_ERROR)
 		status = refusal(reply, error);
 	freeReplyObject(reply);

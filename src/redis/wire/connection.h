@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
 
@@ -17,6 +18,11 @@
 #include "buffer.h"
 #include "settings.h"
 #include "stream.h"
+
+static inline bool starts_with(const char *text, const char *start)
+{
+	return !strncmp(text, start, strlen(start));
+}
 
 struct connection {
 	struct stream *stream; /* NULL if it is not connected */

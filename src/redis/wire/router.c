@@ -314,11 +314,6 @@ static tw_duration flush_nodes(struct router *router)
 	return now;
 }
 
-static bool starts_with(const char *text, const char *start)
-{
-	return !strncmp(text, start, strlen(start));
-}
-
 /* Returns the node of "MOVED 3999 host:port", or NULL if it cannot be read or made. */
 static struct node *redirect_target(struct router *router, struct node *from, const char *text)
 {

@@ -29,7 +29,7 @@ enum target_kind { KIND_HOST, KIND_ENDING, KIND_IPV4, KIND_IPV6, KIND_ALL };
 struct target {
 	bool allowed;
 	enum target_kind kind;
-	const char *name; /* the host's, or NULL; an ending begins with its point */
+	char name[NAME_MAX_SIZE + 2]; /* the host's, or ""; an ending begins with its point */
 	size_t size;
 	unsigned char network[ADDRESS_SIZE];
 	unsigned bits; /* the length of the network's prefix in the 16 bytes */
@@ -99,8 +99,7 @@ static bool host_read(struct target *target, const char *pattern)
 
 	last = last ? last + 1 : name;
 	target->kind = ending ? KIND_ENDING : KIND_HOST;
-	target->name = ending ? pattern + 1 : pattern;
-	target->size = strlen(target->name);
+	target->size = (size_t)snprintf(target->name, sizeof(target->name), "%s", pattern + ending);
 	return *name && *name != '.' && !strstr(name, "..") && strlen(name) <= NAME_MAX_SIZE &&
 	       !name[strspn(name, letters)] && last[strspn(last, "0123456789")];
 }
@@ -114,7 +113,7 @@ static bool target_read(struct target *target, const char *pattern, bool allowed
 	return !strcmp(pattern, "*") || network_read(target, pattern) || host_read(target, pattern);
 }
 
-/* Appends the patterns of one list. The names still lie in the caller's strings. */
+/* Appends the patterns of one list. */
 static enum tw_status list_read(struct targets *targets, const char *const *patterns, size_t count,
 				bool allowed, struct tw_redis_error *error)
 {
@@ -127,30 +126,6 @@ static enum tw_status list_read(struct targets *targets, const char *const *patt
 					 patterns[i] ? patterns[i] : "(null)");
 		targets->any_allowed |= allowed;
 		targets->count++;
-	}
-	return TW_OK;
-}
-
-/* Copies the names of hosts to the end of the list's memory. */
-static enum tw_status names_copy(struct targets *targets, struct tw_redis_error *error)
-{
-	size_t size = 0;
-	struct target *list;
-	char *at;
-
-	for (size_t i = 0; i < targets->count; i++)
-		size += targets->list[i].size;
-	list = realloc(targets->list, (targets->count + 1) * sizeof(*list) + size);
-	if (!list)
-		return error_set(error, TW_NO_MEMORY, "out of memory");
-	targets->list = list;
-	at = (char *)(list + targets->count + 1);
-	for (size_t i = 0; i < targets->count; i++) {
-		if (!list[i].size)
-			continue;
-		memcpy(at, list[i].name, list[i].size);
-		list[i].name = at;
-		at += list[i].size;
 	}
 	return TW_OK;
 }
@@ -173,8 +148,6 @@ enum tw_status targets_read(struct targets *targets, const struct tw_redis_worke
 	status = list_read(targets, options->allow, options->allow_count, true, error);
 	if (status == TW_OK)
 		status = list_read(targets, options->deny, options->deny_count, false, error);
-	if (status == TW_OK)
-		status = names_copy(targets, error);
 	if (status != TW_OK)
 		targets_free(targets);
 	return status;
