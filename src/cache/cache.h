@@ -60,8 +60,9 @@ struct tw_cache {
 	/* Their own locks. */
 	_Alignas(64) struct removals removals;
 	struct load_queue loads; /* zeroed without `load` */
-	/* Written under load_times_lock. */
-	struct own_lock load_times_lock;
+	/* Written under left_lock (load.h). */
+	struct own_lock left_lock;
+	uint64_t left; /* calls that have done with loads */
 	struct histogram load_times;
 	_Atomic uint64_t load_time; /* their sum */
 };

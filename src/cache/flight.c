@@ -46,6 +46,7 @@ static void flight_enter_chain(struct tw_cache_loading *flight, struct flights *
 
 	flight->next = *place;
 	*place = flight;
+	flights->chained++;
 }
 
 /* Makes four times as many chains. Returns false if there are none, for want of memory. */
@@ -61,6 +62,7 @@ static bool flights_grow(struct flights *flights)
 		return before.chains;
 	}
 	flights->chain_count = (uint32_t)count;
+	flights->chained = 0;
 	for (uint32_t i = 0; i < before.chain_count; i++)
 		while (before.chains[i]) {
 			struct tw_cache_loading *flight = before.chains[i];
@@ -96,33 +98,23 @@ static void flight_leave_chain(struct tw_cache_loading *flight, struct flights *
 
 /* ---- Pauses ---- */
 
-/* Ends a pause that has left its chain. */
-static void pause_end(struct tw_cache_loading *flight, struct flights *flights)
+static void pause_forget(struct tw_cache_loading *flight, struct flights *flights)
 {
-	list_remove(&flight->of_shard);
-	flight->state = FLIGHT_OVER;
-	flights->pauses--;
+	(void)flight_unlist(flight, flights);
 	flight_let_go(flight);
 }
 
-static void pause_forget(struct tw_cache_loading *flight, struct flights *flights)
+static void flights_forget_first(struct flights *flights)
 {
-	flight_leave_chain(flight, flights);
-	pause_end(flight, flights);
-}
-
-static inline struct tw_cache_loading *flights_first_pause(const struct flights *flights)
-{
-	return list_entry(flights->paused.next, struct tw_cache_loading, of_shard);
+	pause_forget(list_entry(flights->paused.next, struct tw_cache_loading, of_shard), flights);
 }
 
 void flight_pause(struct tw_cache_loading *flight, struct flights *flights)
 {
 	if (flights->pauses == FLIGHTS_PAUSED)
-		pause_forget(flights_first_pause(flights), flights);
+		flights_forget_first(flights);
 	flight->state = FLIGHT_PAUSED;
 	flight_enter_chain(flight_hold(flight), flights);
-	flights->chained++;
 	list_append(&flights->paused, &flight->of_shard);
 	flights->pauses++;
 	if (flight->forget_at < flights->forget_at)
@@ -160,12 +152,12 @@ void flights_override(struct flights *flights, uint64_t hash, const void *key, s
 {
 	struct tw_cache_loading *flight = flights_find(flights, hash, key, key_size);
 
-	if (!flight)
-		return;
-	flight_leave_chain(flight, flights);
-	flight->clears = UINT64_MAX;
-	if (flight->state == FLIGHT_PAUSED)
-		pause_end(flight, flights);
+	if (flight && flight->state == FLIGHT_PAUSED) {
+		pause_forget(flight, flights);
+	} else if (flight) {
+		flight_leave_chain(flight, flights);
+		flight->clears = UINT64_MAX;
+	}
 }
 
 void flights_override_all(struct flights *flights)
@@ -178,7 +170,7 @@ void flights_override_all(struct flights *flights)
 	flights->chain_count = 0;
 	flights->chained = 0;
 	while (flights->pauses > 0)
-		pause_end(flights_first_pause(flights), flights);
+		flights_forget_first(flights);
 }
 
 /* ---- One flight ---- */
@@ -217,7 +209,6 @@ struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, con
 		pause_forget(paused, flights);
 	}
 	flight_enter_chain(flight, flights);
-	flights->chained++;
 	list_append(&flights->all, &flight->of_shard);
 	flights->count++;
 	flight->clears = flights->clears;
@@ -241,7 +232,8 @@ bool flight_unlist(struct tw_cache_loading *flight, struct flights *flights)
 	if (is_current)
 		flight_leave_chain(flight, flights);
 	list_remove(&flight->of_shard);
-	flights->count--;
+	flights->pauses -= flight->state == FLIGHT_PAUSED;
+	flights->count -= flight->state != FLIGHT_PAUSED;
 	flights->queued -= flight->state == FLIGHT_QUEUED;
 	flight->state = FLIGHT_OVER;
 	return is_current;

@@ -66,6 +66,7 @@ struct tw_cache_loading {
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
 	/* What is above is 0 at first; what is below has a value once it is of use. */
 	tw_duration life;      /* the given value's, as in its plan */
+	tw_duration took;      /* real time from `began` to its end */
 	enum tw_status status; /* what the load has ended with */
 	pthread_cond_t over;   /* awaited under the shard's lock */
 	tw_duration retry_at;  /* when its pause ends, on the wheel's clock */
@@ -87,13 +88,10 @@ struct flights {
 	uint32_t count;                   /* flights in `all` */
 	struct list all;                  /* queued and running, the oldest first */
 	uint64_t clears;                  /* how often all keys were cleared */
+	uint64_t entered;                 /* calls that end with load_leave() */
 	uint32_t pauses;                  /* flights in `paused` */
-	/* Calls that go on with the cache after they have let the lock go: those that have begun,
-	 * under the lock, and those that are done. */
-	uint32_t entered;
 	struct list paused;
 	tw_duration forget_at; /* no pause is to be forgotten before that; TW_FOREVER without any */
-	atomic_uint left;
 };
 
 void flights_init(struct flights *flights);
@@ -133,21 +131,6 @@ bool flight_wait(struct tw_cache_loading *flight, struct turn_lock *lock, tw_dur
 	HOLDS(*lock);
 /* Ends all these waits. */
 void flight_wake(struct tw_cache_loading *flight, struct turn_lock *lock) HOLDS(*lock);
-
-/* Ends a call that has counted itself in `entered`: it is done with the cache. */
-static inline void flights_leave(struct flights *flights)
-{
-	/* release: pairs with flights_are_over(). */
-	atomic_fetch_add_explicit(&flights->left, 1, memory_order_release);
-}
-
-/* Returns whether no flight is listed, and all calls that went on have left. */
-static inline bool flights_are_over(struct flights *flights)
-{
-	/* acquire: what those calls did; pairs with flights_leave(). */
-	return list_is_empty(&flights->all) &&
-	       atomic_load_explicit(&flights->left, memory_order_acquire) == flights->entered;
-}
 
 /* These need no lock. */
 static inline struct tw_cache_loading *flight_hold(struct tw_cache_loading *flight)

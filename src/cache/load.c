@@ -172,26 +172,18 @@ static const struct tw_cache_entry *loading_hand_over(struct tw_cache *cache,
 						      struct tw_cache_entry *entry, bool is_held)
 	HOLDS(change->shard->lock)
 {
-	/* A hazard is as good as in an era: this thread retires the entry, if it has left again. */
-	if (loading->status == TW_OK && is_held)
-		entry_hold(entry);
-	else if (loading->status == TW_OK)
-		entry_pin(entry);
 	if (loading->status == TW_OK)
 		loading->entry = entry;
+	/* A hazard is as good as in an era: this thread retires the entry, if it has left again. */
+	if (loading->entry && is_held)
+		entry_hold(entry);
+	else if (loading->entry)
+		entry_pin(entry);
 	flight_wake(loading, &change->shard->lock);
 	return load_has_failed(loading->status) && !list_is_empty(&loading->askers)
 		       ? cache_pin_stale(cache, change->shard, loading->hash, loading->key,
 					 loading->key_size, change->now)
 		       : NULL;
-}
-
-static void cache_count_load_time(struct tw_cache *cache, tw_duration time)
-{
-	own_lock_take(&cache->load_times_lock);
-	histogram_record(&cache->load_times, time);
-	counter_add(&cache->load_time, (uint64_t)time);
-	own_lock_let_go(&cache->load_times_lock);
 }
 
 /* Ends a load whose cache the caller has taken away. The lifetime of its value counts from now
@@ -229,17 +221,15 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	if (!is_stored)
 		entry_let_go(entry);
 	/* The wheel's clock is the real one where it has a coarse clock. */
-	if (loading->began > 0)
-		cache_count_load_time(cache, (cache->shared.has_coarse_clock
-						      ? change.now
-						      : clock_read_real(CLOCK_MONOTONIC)) -
-						     loading->began);
+	loading->took =
+		(cache->shared.has_coarse_clock ? change.now : clock_read_real(CLOCK_MONOTONIC)) -
+		loading->began;
 	if (!list_is_empty(&loading->askers))
 		load_answer_all(cache, &loading->askers, stale ? TW_STALE : status,
 				stale ? stale : loading->entry);
 	tw_cache_entry_release(stale);
 	if (loading->is_kept)
-		flights_leave(&change.shard->flights);
+		load_leave(cache, loading);
 }
 
 /* Takes the load's cache away, and returns it. Only one call gets it, and has to end the load. */
@@ -334,6 +324,7 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, b
 
 	shard_begin(shard);
 	flight_begin(loading, &shard->flights, reader);
+	shard->flights.entered++;
 	/* The value was set or deleted meanwhile, and no take waits. */
 	if (loading->is_refresh && !flight_is_current(loading, &shard->flights) &&
 	    !loading->is_awaited && list_is_empty(&loading->askers))
@@ -344,43 +335,49 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, b
 			 cache->load_context);
 	else
 		(void)tw_cache_load_end(loading, is_closed ? TW_CLOSED : TW_NO_MEMORY);
+	load_leave(cache, loading->is_kept ? NULL : loading);
 	flight_let_go(loading);
 }
 
 /* ---- The end of the cache ---- */
 
-/* Ends the shard's oldest load if it is queued or kept; its thread ends another. Returns whether
- * the shard has none, and no call that goes on with it. */
-static bool shard_end_load(struct tw_cache *cache, struct shard *shard)
+/* Ends the shard's oldest load if it is queued or kept, unless a thread has it. Returns false if
+ * the shard has none: then all calls have entered, and are added to *entered. */
+static bool shard_end_load(struct tw_cache *cache, struct shard *shard, uint64_t *entered)
 {
 	struct tw_cache_loading *loading = NULL;
 	bool was_queued = false;
-	bool is_over;
+	bool is_kept = false;
 
 	shard_begin(shard);
-	is_over = flights_are_over(&shard->flights);
 	if (!list_is_empty(&shard->flights.all)) {
 		loading = flight_hold(
 			list_entry(shard->flights.all.next, struct tw_cache_loading, of_shard));
 		was_queued = loading->state == FLIGHT_QUEUED && load_queue_take(cache, loading);
+		/* Its loader has returned. */
+		is_kept = loading->state == FLIGHT_RUNNING && !loading->loader;
+	} else {
+		*entered += shard->flights.entered;
 	}
 	shard_end_unchanged(shard);
 	if (!loading)
-		return is_over;
-	if ((was_queued || loading->is_kept) && loading_take_cache(loading))
+		return false;
+	if ((was_queued || is_kept) && loading_take_cache(loading))
 		loading_end(cache, loading, TW_CLOSED);
 	if (was_queued)
 		flight_let_go(loading);
 	flight_let_go(loading);
-	return false;
+	return true;
 }
 
 void loads_end(struct tw_cache *cache)
 {
-	for (unsigned i = 0; i <= cache->shard_mask; i++) {
-		unsigned tries = 0;
+	uint64_t entered = 0;
+	unsigned tries = 0;
 
-		while (!shard_end_load(cache, &cache->shards[i]))
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		while (shard_end_load(cache, &cache->shards[i], &entered))
 			thread_back_off(&tries);
-	}
+	while (!loads_have_left(cache, entered))
+		thread_back_off(&tries);
 }

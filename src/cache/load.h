@@ -24,6 +24,35 @@ void load_answer(struct tw_cache *cache, tw_cache_value_fn *on_value, void *cont
 /* Calls the functions of the list of askers, which are freed. */
 void load_answer_all(struct tw_cache *cache, struct list *askers, enum tw_status status,
 		     const struct tw_cache_entry *entry);
+
+/*
+ * A take that loads or waits, the run of a queued load and the end of a kept one go on with the
+ * cache when they have let the shard's lock go. They count themselves in flights.entered under it,
+ * and a destroy waits until all have left. Ends such a call: it is done with the cache. Counts the
+ * time of a load that this call has ended, or NULL.
+ */
+static inline void load_leave(struct tw_cache *cache, const struct tw_cache_loading *ended)
+{
+	own_lock_take(&cache->left_lock);
+	if (ended && ended->began > 0) {
+		histogram_record(&cache->load_times, ended->took);
+		counter_add(&cache->load_time, (uint64_t)ended->took);
+	}
+	cache->left++;
+	own_lock_let_go(&cache->left_lock);
+}
+
+/* Returns whether that many calls have left. */
+static inline bool loads_have_left(struct tw_cache *cache, uint64_t entered)
+{
+	bool have_left;
+
+	own_lock_take(&cache->left_lock);
+	have_left = cache->left == entered;
+	own_lock_let_go(&cache->left_lock);
+	return have_left;
+}
+
 /* For tw_cache_destroy, when the cache is closed and the queue stopped: waits for all takes, and
  * ends what is queued or kept by its loader. */
 void loads_end(struct tw_cache *cache);

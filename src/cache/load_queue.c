@@ -27,7 +27,6 @@ struct load_runner {
 	/* Under the lock of the queue. */
 	bool is_idle;
 	struct load_runner *next_idle;
-	bool is_reloading; /* it runs a load from `reloads` */
 };
 
 /* ---- Runners; under the lock of the queue ---- */
@@ -53,6 +52,8 @@ static struct tw_cache_loading *take_first_load(struct list *list)
 
 static void runner_rest(struct load_runner *runner, struct load_queue *queue)
 {
+	if (runner->is_idle)
+		return;
 	runner->is_idle = true;
 	runner->next_idle = queue->idle;
 	queue->idle = runner;
@@ -75,24 +76,24 @@ static void runner_run(void *argument)
 	struct load_runner *runner = argument;
 	struct load_queue *queue = &runner->cache->loads;
 	struct tw_cache_loading *loading = NULL;
+	bool is_reload;
 	struct list *list;
 
 	pthread_mutex_lock(&queue->lock);
-	list = load_queue_next(queue);
-	/* One that is idle was woken by load_queue_wake() before it rested. */
-	if (!runner->is_idle && list) {
+	/* One that is idle rested after it was woken: another has the load. */
+	list = runner->is_idle ? NULL : load_queue_next(queue);
+	is_reload = list == &queue->reloads;
+	queue->reloading += is_reload;
+	if (list)
 		loading = take_first_load(list);
-		runner->is_reloading = list == &queue->reloads;
-		queue->reloading += runner->is_reloading;
-	} else if (!runner->is_idle) {
+	else
 		runner_rest(runner, queue);
-	}
 	pthread_mutex_unlock(&queue->lock);
 	if (!loading)
 		return;
 	queue->run(runner->cache, loading, false);
 	pthread_mutex_lock(&queue->lock);
-	queue->reloading -= runner->is_reloading;
+	queue->reloading -= is_reload;
 	if (load_queue_next(queue))
 		(void)tw_alarm_set(&runner->alarm, 0);
 	else

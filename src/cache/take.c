@@ -158,9 +158,9 @@ static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->l
 static void take_result(struct take *take, bool has_run, tw_duration until)
 {
 	struct tw_cache_loading *loading = take->loading;
+	bool has_ended = has_run && !loading->is_kept;
 
-	/* It is over. */
-	if (has_run && !loading->is_kept && !load_has_failed(loading->status)) {
+	if (has_ended && !load_has_failed(loading->status)) {
 		take->status = loading->status;
 	} else {
 		shard_begin(take->shard);
@@ -169,8 +169,8 @@ static void take_result(struct take *take, bool has_run, tw_duration until)
 	}
 	if (take->status == TW_OK)
 		take->entry = flight_take_entry(loading);
+	load_leave(take->cache, has_ended ? loading : NULL);
 	flight_let_go(loading);
-	flights_leave(&take->shard->flights);
 }
 
 /* Loads a key that was not found. */
