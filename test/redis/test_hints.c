@@ -37,17 +37,21 @@ static size_t answer_nothing(void *context, const redisReply *request, char *rep
 }
 
 static struct mailbox mailbox;
+static struct tw_redis *listened;
 
 /* Connects as a worker's loop does, and subscribes. */
 static void hints_open(struct hints *hints, struct tw_redis *redis)
 {
 	int64_t end = wall_clock() + 10 * TW_SECOND;
 
+	listened = redis;
+	hints->spaces = &listened;
+	hints->count = 1;
 	assert_int_equal(mailbox_init(&mailbox), TW_OK);
 	while (!hints_are_connected(hints)) {
 		struct pollfd descriptor = {.fd = mailbox.descriptor, .events = POLLIN};
 
-		assert_null(hints_tend(hints, redis, &mailbox, wall_clock()));
+		assert_null(hints_tend(hints, &mailbox, wall_clock()));
 		assert_true(wall_clock() < end);
 		poll(&descriptor, 1, 10);
 	}

@@ -40,14 +40,6 @@ void hints_end(struct hints *hints)
 	connection_close(&hints->connection);
 }
 
-/* Returns the channel of a place. */
-static const char *channel_at(const struct hints *hints, size_t place)
-{
-	const struct tw_redis *redis = place ? hints->beside[place - 1] : hints->redis;
-
-	return redis->space.channel;
-}
-
 /* Returns the next node that the router is connected to and that owes it no reply; NULL if there
  * is none. */
 static const struct node *node_choose(struct hints *hints, const struct node_map *map)
@@ -65,18 +57,17 @@ static const struct node *node_choose(struct hints *hints, const struct node_map
  * messages that are no hints. */
 static void connect_begin(struct hints *hints, struct mailbox *mailbox, tw_duration now)
 {
-	struct access *access = hints->redis->access;
+	struct access *access = hints->spaces[0]->access;
 	const struct node *node = node_choose(hints, &access->router.map);
-	size_t count = 1 + hints->beside_count;
 
 	hints->retry_at = now + retry_time;
 	if (!node)
 		return;
 	hints->words[0] = "SUBSCRIBE";
-	for (size_t i = 0; i < count; i++)
-		hints->words[1 + i] = channel_at(hints, i);
-	dial_begin(&hints->dial, &access->settings, &node->address, (int)(1 + count), hints->words,
-		   mailbox);
+	for (size_t i = 0; i < hints->count; i++)
+		hints->words[1 + i] = hints->spaces[i]->space.channel;
+	dial_begin(&hints->dial, &access->settings, &node->address, (int)(1 + hints->count),
+		   hints->words, mailbox);
 }
 
 static const struct tw_redis_error *connect_end(struct hints *hints, tw_duration now)
@@ -92,10 +83,9 @@ static const struct tw_redis_error *connect_end(struct hints *hints, tw_duration
 	return hints->refused && !was_refused ? &attempt->error : NULL;
 }
 
-const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *redis,
-					struct mailbox *mailbox, tw_duration now)
+const struct tw_redis_error *hints_tend(struct hints *hints, struct mailbox *mailbox,
+					tw_duration now)
 {
-	hints->redis = redis;
 	if (hints->dial.under_way)
 		return dial_take(&hints->dial) ? connect_end(hints, now) : NULL;
 	if (!hints_are_connected(hints) && now >= hints->retry_at)
@@ -106,8 +96,8 @@ const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *re
 /* Finds the place of the channel. Returns false if it is none of ours. */
 static bool place_find(struct hints *hints, const char *channel)
 {
-	for (hints->place = 0; hints->place <= hints->beside_count; hints->place++)
-		if (!strcmp(channel, channel_at(hints, hints->place)))
+	for (hints->place = 0; hints->place < hints->count; hints->place++)
+		if (!strcmp(channel, hints->spaces[hints->place]->space.channel))
 			return true;
 	return false;
 }

@@ -14,24 +14,23 @@
 #include "redis/wire/connection.h"
 
 struct hints {
-	/* These are more namespaces on the same connection; constant, the caller's. */
-	struct tw_redis *const *beside;
-	size_t beside_count;
+	/* These are the namespaces, which have the same connections; constant, the caller's. */
+	struct tw_redis *const *spaces;
+	size_t count;
 
-	struct tw_redis *redis; /* the first namespace's */
 	struct connection connection;
 	struct dial dial;                            /* the next connection */
 	const char *words[1 + TW_REDIS_SOURCES_MAX]; /* the request to subscribe */
-	size_t place;         /* the last hint's namespace: 0 is the first, 1 the first beside it */
-	size_t node;          /* the map's node to try next */
-	bool refused;         /* the last request to subscribe was */
-	tw_duration retry_at; /* monotonic; the next attempt is not before */
+	size_t place;                                /* the last hint's namespace */
+	size_t node;                                 /* the map's node to try next */
+	bool refused;                                /* the last request to subscribe was */
+	tw_duration retry_at;                        /* monotonic; the next attempt is not before */
 };
 
-/* Goes on with connecting to a node of the router, and with subscribing to hints of `redis` and of
- * the namespaces beside it. Returns a new refusal, or NULL. */
-const struct tw_redis_error *hints_tend(struct hints *hints, struct tw_redis *redis,
-					struct mailbox *mailbox, tw_duration now);
+/* Goes on with connecting to a node of the router, and with subscribing to hints of the namespaces.
+ * Returns a new refusal, or NULL. */
+const struct tw_redis_error *hints_tend(struct hints *hints, struct mailbox *mailbox,
+					tw_duration now);
 bool hints_are_connected(const struct hints *hints);
 /* Returns a descriptor to sleep on, or -1 while not connected. */
 int hints_descriptor(const struct hints *hints);

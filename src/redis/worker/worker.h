@@ -204,8 +204,7 @@ struct tw_redis_worker {
 	struct router *router;  /* for all sources */
 	struct tw_wheel *wheel; /* when to look at shards and to extend leases; driven here */
 	struct hints hints;
-	struct tw_redis
-		*beside[TW_REDIS_SOURCES_MAX]; /* the handles of all sources but the first */
+	struct tw_redis *spaces[TW_REDIS_SOURCES_MAX]; /* the handles of the sources */
 	size_t first_source;    /* modulo their number, the one that has room first */
 	struct step *steps;     /* STEP_KINDS for each shard */
 	struct list asked;      /* the steps under way */

@@ -57,7 +57,7 @@ static bool hear(struct tw_redis_worker *worker)
 		any = true;
 		hint_take(&worker->sources[worker->hints.place], shard, wait);
 	}
-	refusal = hints_tend(&worker->hints, worker->sources[0].redis, &worker->mailbox, now);
+	refusal = hints_tend(&worker->hints, &worker->mailbox, now);
 	if (refusal) {
 		error_set(&error, refusal->status,
 			  "hints can't be received, so every shard is polled: %s", refusal->text);

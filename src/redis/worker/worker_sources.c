@@ -113,11 +113,10 @@ static enum tw_status list_open(struct tw_redis_worker *worker, const struct tw_
 
 		source->worker = worker;
 		status = source_open(source, &list[i], &own, error);
-		if (i)
-			worker->beside[i - 1] = source->redis;
+		worker->spaces[i] = source->redis;
 	}
-	worker->hints.beside = worker->beside;
-	worker->hints.beside_count = count - 1;
+	worker->hints.spaces = worker->spaces;
+	worker->hints.count = count;
 	if (status == TW_OK)
 		worker->router = &worker->sources[0].redis->access->router;
 	return status;
