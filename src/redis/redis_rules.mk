@@ -34,7 +34,7 @@ $(BUILD)/src/twr/page.o: $(BUILD)/src/twr/page.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 
 # What the core does not export.
-REDIS_BASE := $(BUILD)/src/base/thread.o
+REDIS_BASE := $(BUILD)/src/base/fork_guard.o $(BUILD)/src/base/thread.o
 
 $(BUILD)/$(REDIS_STATIC_LIB): $(REDIS_OBJECTS) $(REDIS_BASE)
 	$(call say,AR,$@)

@@ -21,7 +21,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -42,15 +41,18 @@ tw_duration tw_redis_set_patience(tw_duration patience)
 
 bool calls_are_own(const struct calls *calls)
 {
-	return calls->process == getpid();
+	return fork_guard_is_open(&calls->guard);
 }
 
-void calls_init(struct calls *calls, struct router *router)
+bool calls_init(struct calls *calls, struct router *router)
 {
-	*calls = (struct calls){.router = router, .process = getpid()};
+	*calls = (struct calls){.router = router};
+	if (!fork_guard_open(&calls->guard))
+		return false;
 	pthread_mutex_init(&calls->lock, NULL);
 	condition_init(&calls->arrived);
 	list_init(&calls->running);
+	return true;
 }
 
 static void call_free(struct call *call)

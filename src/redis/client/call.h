@@ -9,10 +9,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include <timingwheel/redis.h>
 
+#include "base/fork_guard.h"
 #include "base/list.h"
 #include "redis/wire/buffer.h"
 #include "redis/wire/eval.h"
@@ -37,8 +37,8 @@ struct call {
 };
 
 struct calls {
-	struct router *router; /* constant; the leader alone uses it */
-	pid_t process;         /* constant; no other one may use the calls */
+	struct router *router;   /* constant; the leader alone uses it */
+	struct fork_guard guard; /* a fork's child may not use the calls */
 
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t arrived;
@@ -50,7 +50,8 @@ struct calls {
 	struct tw_redis_error error; /* why the last call failed that did */
 };
 
-void calls_init(struct calls *calls, struct router *router);
+/* Returns false if out of memory. */
+bool calls_init(struct calls *calls, struct router *router);
 /* Frees the calls. None may run, and the router must still be open. */
 void calls_destroy(struct calls *calls);
 /* Returns false in a fork's child. There every call ends with TW_INVALID and this text. */

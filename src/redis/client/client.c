@@ -110,11 +110,12 @@ static struct tw_redis *handle_create(void)
 
 	if (redis)
 		redis->access = calloc(1, sizeof(*redis->access));
-	if (redis && redis->access) {
+	if (redis && redis->access && calls_init(&redis->access->calls, &redis->access->router)) {
 		atomic_init(&redis->access->handles, 1);
-		calls_init(&redis->access->calls, &redis->access->router);
 		return redis;
 	}
+	if (redis)
+		free(redis->access);
 	free(redis);
 	return NULL;
 }

@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <unistd.h>
 
 #include <timingwheel/redis.h>
 
@@ -16,6 +15,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "base/fork_guard.h"
 #include "base/thread.h"
 #include "callbacks.h"
 #include "dial.h"
@@ -193,7 +193,7 @@ struct tw_redis_worker {
 	struct tw_redis_worker_options options; /* with the defaults filled in */
 	struct targets targets;
 	struct thread thread;
-	pid_t process; /* no other one may use it */
+	struct fork_guard guard; /* a fork's child may not use it */
 
 	struct source *sources; /* at least one; they share the connections */
 	uint64_t name;          /* random */
@@ -246,7 +246,7 @@ struct tw_redis_worker {
 /* Returns whether a call may use the worker: it is not NULL, and no parent process has made it. */
 static inline bool worker_is_own(const struct tw_redis_worker *worker)
 {
-	return worker && worker->process == getpid();
+	return worker && fork_guard_is_open(&worker->guard);
 }
 
 /* ---- worker_permits.c: a worker claims as many tasks as its namespace's limits permit ---- */

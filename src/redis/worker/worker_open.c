@@ -207,8 +207,11 @@ static enum tw_status start(struct tw_redis_worker **worker,
 
 	if (!started)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
+	if (!fork_guard_open(&started->guard)) {
+		free(started);
+		return error_set(error, TW_NO_MEMORY, "out of memory");
+	}
 	started->options = *options;
-	started->process = getpid();
 	pthread_mutex_init(&started->lock, NULL);
 	pthread_cond_init(&started->answered, NULL);
 	worker_counts_init(started);
