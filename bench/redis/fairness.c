@@ -164,9 +164,9 @@ static void set_weight(struct tw_redis *redis, const char *group, unsigned weigh
 	check(redis, tw_redis_set_group_limits(redis, group, &limits));
 }
 
-static struct tw_redis *trial_begin(unsigned shards)
+static struct tw_redis *trial_begin(void)
 {
-	const struct tw_redis_options options = {.url = server.url, .shards = shards};
+	const struct tw_redis_options options = {.url = server.url};
 	struct tw_redis_error error;
 	struct tw_redis *redis;
 	enum tw_status status;
@@ -189,10 +189,9 @@ static void trial_end(struct tw_redis *redis)
 	redis_server_stop(&server);
 }
 
-static struct tw_redis_worker *worker_start(struct tw_redis *redis)
+static struct tw_redis_worker *worker_start(void)
 {
-	const struct tw_redis_options options = {.url = server.url,
-						 .shards = tw_redis_shard_count(redis)};
+	const struct tw_redis_options options = {.url = server.url};
 	const struct tw_redis_worker_options worker_options = {.handler = run};
 	struct tw_redis_error error;
 	struct tw_redis_worker *worker;
@@ -233,7 +232,7 @@ static void wait_for(int64_t counted, int64_t late)
 /* Runs trickles beside a flood of that size. Writes the lateness to two rows from `first` on. */
 static void try_flood(int run, enum row first, int64_t flood_size, bool has_groups)
 {
-	struct tw_redis *redis = trial_begin(0);
+	struct tw_redis *redis = trial_begin();
 	const struct load flooding = {
 		.prefix = has_groups ? "flood" : NULL, .groups = 1, .count = flood_size};
 	struct load trickling = {.prefix = has_groups ? "trickle" : NULL,
@@ -247,7 +246,7 @@ static void try_flood(int run, enum row first, int64_t flood_size, bool has_grou
 	/* Adding a task takes less than 30 us, also where that is slow. */
 	trickling.at_ms = time_of_day_ms() + 1000 + trickling.count * 30 / 1000;
 	add(redis, &trickling);
-	worker = worker_start(redis);
+	worker = worker_start();
 	stopwatch_sleep((trickling.at_ms - time_of_day_ms()) * TW_MILLISECOND);
 	count(true);
 	stopwatch_sleep(duration);
@@ -266,12 +265,12 @@ static void try_flood(int run, enum row first, int64_t flood_size, bool has_grou
 }
 
 /* Runs the worker until it has counted that many tasks. */
-static void count_runs(struct tw_redis *redis, int64_t counted)
+static void count_runs(int64_t counted)
 {
 	struct tw_redis_worker *worker;
 
 	count(true);
-	worker = worker_start(redis);
+	worker = worker_start();
 	wait_for(counted, 0);
 	count(false);
 	worker_end(worker);
@@ -280,7 +279,7 @@ static void count_runs(struct tw_redis *redis, int64_t counted)
 /* Half of the heaviest group's tasks are left when it ends. */
 static void try_weights(int run)
 {
-	struct tw_redis *redis = trial_begin(0);
+	struct tw_redis *redis = trial_begin();
 	const struct load load = {
 		.prefix = "weight", .groups = WEIGHTS, .count = WEIGHTS * backlog};
 
@@ -291,7 +290,7 @@ static void try_weights(int run)
 		set_weight(redis, group, 1u << i);
 	}
 	add(redis, &load);
-	count_runs(redis, backlog * 7 / 8);
+	count_runs(backlog * 7 / 8);
 	for (int i = 0; i < WEIGHTS; i++)
 		figures[WEIGHT_1 + i][run] =
 			100 * (double)trial.runs[i] / (double)trial.counted / ((1 << i) / 7.0);

@@ -5,8 +5,8 @@
  * All tasks are added beforehand, evenly spread over the time. Then one worker runs them, with a
  * handler that does nothing, or by HTTP calls to a server in this process. Lateness is the time
  * from the due time to the handler's start, or to the request's arrival, by the machine's clock,
- * which is Redis's too. Redis, worker and HTTP server share the machine. The figures are medians of
- * several runs.
+ * which is Redis's too. Redis, worker and HTTP server share the machine. Beside it stands how much
+ * of a processor Redis needs while they are due. The figures are medians of several runs.
  */
 #include "support/csv.h"
 #include "support/format.h"
@@ -29,7 +29,7 @@
 enum { RUNS_MAX = 99, BATCH = 250 };
 
 static int64_t handler_rate = 10000, callback_rate = 5000, duration = 5 * NANOSECONDS_PER_SECOND,
-	       runs = 5;
+	       runs = 5, shards = 1;
 static const char *csv_path;
 
 static struct redis_server server;
@@ -48,6 +48,7 @@ struct result {
 	double p50;
 	double p99;
 	double most; /* milliseconds */
+	double busy; /* Redis, in percent of a processor */
 	int64_t early;
 	int64_t twice;
 };
@@ -169,15 +170,28 @@ static struct result judge(void)
 	return result;
 }
 
+/* Returns the processor time of the server so far, in seconds. */
+static double server_time(void)
+{
+	redisReply *reply = redis_server_ask(&server, "INFO cpu");
+	double time = strtod(strstr(reply->str, "used_cpu_sys:") + 13, NULL) +
+		      strtod(strstr(reply->str, "used_cpu_user:") + 14, NULL);
+
+	freeReplyObject(reply);
+	return time;
+}
+
 static struct result run_trial(int64_t rate, const char *url)
 {
-	const struct tw_redis_options options = {.url = server.url};
+	const struct tw_redis_options options = {.url = server.url, .shards = (unsigned)shards};
 	const struct tw_redis_worker_options worker_options = {.handler = run_handler,
 							       .callbacks_per_host = 64};
 	struct tw_redis_error error;
 	struct tw_redis_worker *worker = NULL;
 	struct tw_redis *redis;
 	struct result result;
+	int64_t start_ms;
+	double before;
 	enum tw_status status = tw_redis_open(&redis, &options, &error);
 
 	if (status == TW_OK)
@@ -191,9 +205,13 @@ static struct result run_trial(int64_t rate, const char *url)
 	if (!trial.due_ms || !trial.ran_at)
 		give_up(TW_NO_MEMORY, &error);
 	/* Adding a task takes less than 30 us, also where that is slow. */
-	fill(redis, time_of_day() / TW_MILLISECOND + 1000 + trial.count * 30 / 1000, url);
+	start_ms = time_of_day() / TW_MILLISECOND + 1000 + trial.count * 30 / 1000;
+	fill(redis, start_ms, url);
+	stopwatch_sleep(start_ms * TW_MILLISECOND - time_of_day());
+	before = server_time();
 	wait_for_all();
 	result = judge();
+	result.busy = 100 * (server_time() - before) / seconds_of(duration);
 	tw_redis_worker_stop(worker, TW_FOREVER);
 	tw_redis_worker_destroy(worker);
 	tw_redis_close(redis);
@@ -208,6 +226,7 @@ static void print_row(struct csv csv, const char *name, const char *title, int64
 	double p50[RUNS_MAX];
 	double p99[RUNS_MAX];
 	double most[RUNS_MAX];
+	double busy[RUNS_MAX];
 	int64_t early = 0;
 	int64_t twice = 0;
 	double median;
@@ -216,17 +235,19 @@ static void print_row(struct csv csv, const char *name, const char *title, int64
 		p50[i] = results[i].p50;
 		p99[i] = results[i].p99;
 		most[i] = results[i].most;
+		busy[i] = results[i].busy;
 		early += results[i].early;
 		twice += results[i].twice;
 	}
 	median = spread_of(p99, (size_t)runs).median;
-	printf("%-18s %8s /s %9.2f %9.2f %9.2f %9.2f   %g (%s)   %" PRId64 " / %" PRId64 "\n",
+	printf("%-18s %8s /s %9.2f %9.2f %9.2f %9.2f %9.1f   %g (%s)   %" PRId64 " / %" PRId64 "\n",
 	       title, format_count(rate).characters, spread_of(p50, (size_t)runs).median, median,
-	       spread_of(p99, (size_t)runs).most, spread_of(most, (size_t)runs).median, goal,
-	       median < goal ? "met" : "not met", early, twice);
-	csv_row(csv, "%s,%" PRId64 ",%.3f,%.3f,%.3f,%" PRId64 ",%" PRId64, name, rate,
+	       spread_of(p99, (size_t)runs).most, spread_of(most, (size_t)runs).median,
+	       spread_of(busy, (size_t)runs).median, goal, median < goal ? "met" : "not met", early,
+	       twice);
+	csv_row(csv, "%s,%" PRId64 ",%.3f,%.3f,%.3f,%" PRId64 ",%" PRId64 ",%.1f", name, rate,
 		spread_of(p50, (size_t)runs).median, median, spread_of(most, (size_t)runs).median,
-		early, twice);
+		early, twice, spread_of(busy, (size_t)runs).median);
 }
 
 static void parse(int argc, char **argv)
@@ -236,6 +257,8 @@ static void parse(int argc, char **argv)
 		{"callbacks", OPTION_COUNT, &callback_rate, 1, 1000000, .help = "calls a second"},
 		{"seconds", OPTION_SECONDS, &duration, NANOSECONDS_PER_SECOND / 10,
 		 600 * NANOSECONDS_PER_SECOND, .help = "how long tasks are due"},
+		{"shards", OPTION_COUNT, &shards, 1, TW_REDIS_SHARDS_MAX,
+		 .help = "of the namespace"},
 		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "their medians are printed"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the table to this file"},
 		{0},
@@ -255,11 +278,11 @@ int main(int argc, char **argv)
 	char url[64];
 
 	parse(argc, argv);
-	csv = csv_open(csv_path, "what,rate,p50_ms,p99_ms,most_ms,early,twice");
+	csv = csv_open(csv_path, "what,rate,p50_ms,p99_ms,most_ms,early,twice,busy");
 	http_server_start_counting(&http, answer, NULL);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
-	printf("%s\n%s of tasks, one worker; medians of %" PRId64 "\n\n", machine_description(),
-	       format_duration(duration).characters, runs);
+	printf("%s\n%s of tasks, one worker, shards: %" PRId64 "; medians of %" PRId64 "\n\n",
+	       machine_description(), format_duration(duration).characters, shards, runs);
 	for (int run = 0; run < runs; run++) {
 		progress_show(&progress, "run %d of %d", run + 1, (int)runs);
 		redis_server_start(&server, &options);
@@ -268,8 +291,8 @@ int main(int argc, char **argv)
 		redis_server_stop(&server);
 	}
 	progress_wipe(&progress);
-	printf("%-30s %9s %9s %9s %9s   %s   %s\n", "lateness, ms", "p50", "p99", "worst p99",
-	       "max", "goal p99", "early / twice");
+	printf("%-30s %9s %9s %9s %9s %9s   %s   %s\n", "lateness, ms", "p50", "p99", "worst p99",
+	       "max", "Redis, %", "goal p99", "early / twice");
 	print_row(csv, "handlers", "handlers", handler_rate, by_handler, 5);
 	print_row(csv, "callbacks", "callbacks", callback_rate, by_callback, 20);
 	csv_close(csv);

@@ -29,7 +29,7 @@ enum { BATCH = 100, CLIENTS_MAX = 16, RUNS_MAX = 99, THREADS = 16, SIZES = 3 };
 static const int64_t sizes[SIZES] = {1, 1000, 100000};
 
 static struct redis_server server;
-static int64_t count = 100000, clients = 1, runs = 5, body_size = 64;
+static int64_t count = 100000, clients = 1, runs = 5, body_size = 64, shards = 1;
 static bool append_only = true;
 static const char *csv_path;
 
@@ -57,7 +57,8 @@ static void give_up(struct tw_redis *redis, enum tw_status status)
 static struct tw_redis *client_open(int run)
 {
 	char name[32];
-	const struct tw_redis_options options = {.url = server.url, .name_space = name};
+	const struct tw_redis_options options = {
+		.url = server.url, .name_space = name, .shards = (unsigned)shards};
 	struct tw_redis *redis;
 	enum tw_status status;
 
@@ -136,9 +137,10 @@ static void *keep(void *argument)
 	for (int64_t first = share->first; first < share->end; first += BATCH) {
 		for (int64_t i = first; i < first + BATCH && i < share->end; i++) {
 			redisAppendCommand(context, "ZADD kept-due-%d 5000000000000 task-%lld",
-					   (int)(i % 64), (long long)i);
-			redisAppendCommand(context, "HSET kept-body-%d task-%lld %b", (int)(i % 64),
-					   (long long)i, body, (size_t)body_size);
+					   (int)(i % shards), (long long)i);
+			redisAppendCommand(context, "HSET kept-body-%d task-%lld %b",
+					   (int)(i % shards), (long long)i, body,
+					   (size_t)body_size);
 		}
 		for (int64_t i = first; i < first + BATCH && i < share->end; i++)
 			for (int k = 0; k < 2; k++) {
@@ -198,13 +200,14 @@ static double rate_of(void *(*work)(void *), int run, tw_duration delay, int64_t
 
 	for (int64_t i = 0; i < clients; i++) {
 		struct tw_redis *redis = client_open(run);
-		unsigned shards = tw_redis_shard_count(redis);
+		unsigned first = (unsigned)(shards * i / clients);
+		unsigned end = (unsigned)(shards * (i + 1) / clients);
 
 		shares[i] = (struct share){.redis = redis,
 					   .first = count * i / clients,
 					   .end = count * (i + 1) / clients,
-					   .shard_first = (unsigned)(shards * i / clients),
-					   .shard_end = (unsigned)(shards * (i + 1) / clients),
+					   .shard_first = first,
+					   .shard_end = end > first ? end : first + 1,
 					   .delay = delay,
 					   .groups = groups};
 	}
@@ -296,6 +299,8 @@ static void parse(int argc, char **argv)
 	const struct program_option options[] = {
 		{"count", OPTION_COUNT, &count, BATCH, 10000000, .help = "tasks of a run"},
 		{"clients", OPTION_COUNT, &clients, 1, CLIENTS_MAX, .help = "connections at once"},
+		{"shards", OPTION_COUNT, &shards, 1, TW_REDIS_SHARDS_MAX,
+		 .help = "of the namespace"},
 		{"runs", OPTION_COUNT, &runs, 1, RUNS_MAX, .help = "their medians are printed"},
 		{"body", OPTION_COUNT, &body_size, 0, TW_REDIS_BODY_MAX, .help = "bytes of a task"},
 		{"no-file", OPTION_FLAG, &no_file, .help = "without an append-only file"},

@@ -42,7 +42,7 @@ $(sed -n 's/^machine,"\(.*\)"$/\1/p' "$folder/rates.csv"). Medians.
 | lateness of HTTP callbacks at 5,000 a second, p50 / p99 / max: ms | $(lateness callbacks) |
 | ten million pending tasks: the server's bytes for each | $(pending 2 1 %.0f) |
 | claiming 100 of them, p50 / p99: ms | $(pending 4 1e-3 %.1f) / $(pending 5 1e-3 %.1f) |
-| script calls of an idle worker for 64 shards: a second | $(pending 8 1 %.2f) |
+| script calls of an idle worker: a second | $(pending 8 1 %.2f) |
 END
 test -f "$folder/fairness.csv" || exit 0
 
