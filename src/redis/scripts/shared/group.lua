@@ -6,14 +6,8 @@
 -- where one is asked for.
 local function grouping()
 	local QUEUED = 4000000000000000
-	local queue, turns, is_begun
-	local group = {}
-
-	-- Goes on with the shard whose keys are in KEYS.
-	function group.enter()
-		queue, turns = unpack(KEYS, 10, 11)
-		is_begun = nil
-	end
+	local queue, turns = unpack(KEYS, 10, 11)
+	local group, is_begun = {}, false
 
 	-- Returns whether the shard has ever had a task of a group.
 	function group.is_used()
@@ -138,6 +132,5 @@ local function grouping()
 		local turn = first[first[1] == '' and 4 or 2]
 		return turn and math.floor(turn / 1000)
 	end
-	group.enter()
 	return group
 end
