@@ -209,6 +209,21 @@ static void worker_of_two_namespaces_needs_no_more_connections(void **state)
 	tw_redis_close(beside);
 }
 
+static void new_namespace_has_16_shards(void **state)
+{
+	struct tw_redis *others[2];
+
+	(void)state;
+	options.shards = 0;
+	others[0] = client_open(&options);
+	assert_int_equal(tw_redis_shard_count(others[0]), SHARDS);
+	options.name_space = "new";
+	others[1] = client_open(&options);
+	assert_int_equal(tw_redis_shard_count(others[1]), 16);
+	for (int i = 0; i < 2; i++)
+		tw_redis_close(others[i]);
+}
+
 static void calls_reach_every_node(void **state)
 {
 	static struct tw_redis_task tasks[200];
@@ -745,6 +760,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLUSTER_TEST(tasks_of_all_nodes_run_once),
 		CLUSTER_TEST(worker_of_two_namespaces_needs_no_more_connections),
+		CLUSTER_TEST(new_namespace_has_16_shards),
 		CLUSTER_TEST(calls_reach_every_node),
 		CLUSTER_TEST(empty_slot_on_its_way_takes_tasks_at_once),
 		CLUSTER_TEST(slot_whose_keys_of_groups_are_on_their_way_is_waited_for),
