@@ -80,7 +80,7 @@ for group in "$script" "$image" '"quoted"'; do
 done
 browse --dump-dom >"$folder/page"
 shows '<section id="grouped">'
-shows '<td>default</td><td>&lt;script&gt;document.title="ran"&lt;/script&gt;</td>'
+shows '&lt;script&gt;document.title="ran"&lt;/script&gt;</td><td>default</td><td>1</td>'
 shows '<td>&lt;img/src=x/onerror=document.title="ran"&gt;</td>'
 shows '<td>"quoted"</td>'
 shows_no_element
