@@ -92,11 +92,12 @@ static void take(struct tw_redis *redis, struct percentiles *claims, struct perc
 		int64_t claimed;
 		enum tw_status status =
 			tw_redis_claim(redis, shard, CLAIM, TW_MINUTE, &batch, NULL);
-		size_t size = tw_redis_batch_count(batch);
+		size_t size = status == TW_OK ? batch->count : 0;
 
 		claimed = stopwatch_now();
 		if (status == TW_OK)
-			status = tw_redis_ack(redis, tw_redis_batch_jobs(batch), size, NULL);
+			status = tw_redis_finish(redis, batch->jobs, size, TW_REDIS_DONE, NULL,
+						 NULL);
 		if (status != TW_OK)
 			give_up(redis, status);
 		if (size == CLAIM) {

@@ -116,8 +116,9 @@ static void *claim_and_ack(void *argument)
 
 		if (status != TW_OK)
 			give_up(share->redis, status);
-		size = tw_redis_batch_count(batch);
-		status = tw_redis_ack(share->redis, tw_redis_batch_jobs(batch), size, NULL);
+		size = batch->count;
+		status =
+			tw_redis_finish(share->redis, batch->jobs, size, TW_REDIS_DONE, NULL, NULL);
 		if (status != TW_OK)
 			give_up(share->redis, status);
 		tw_redis_batch_free(batch);

@@ -33,7 +33,7 @@
  * timingwheel.h says what reserved fields are. Elements of arrays have them, too.
  *
  * Link with -ltimingwheel-redis -ltimingwheel. A worker (below) runs tasks; tw_redis_claim() and
- * tw_redis_ack() take and finish tasks without one.
+ * tw_redis_finish() take and finish tasks without one.
  */
 #ifndef TIMINGWHEEL_REDIS_H
 #define TIMINGWHEEL_REDIS_H
@@ -927,8 +927,11 @@ struct tw_redis_job {
 };
 
 /* A batch: jobs claimed together, with the memory that they point to. Only `name_space` belongs to
- * the handle instead, or to the worker. */
-struct tw_redis_batch;
+ * the handle instead, or to the worker. Only the library makes one. */
+struct tw_redis_batch {
+	const struct tw_redis_job *jobs;
+	size_t count; /* the number of jobs, which may be 0 */
+};
 
 /*
  * Leases up to `limit` due tasks of the shard for `lease`, the longest due first.
@@ -954,23 +957,41 @@ TW_API enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, siz
 				     tw_duration *next);
 
 /*
- * Return the number of jobs of the batch, and the array of its jobs.
- *
- * The batch owns the array.
- *
- * Returns: the number and the array; 0 and NULL if `batch` is NULL.
- */
-TW_API size_t tw_redis_batch_count(const struct tw_redis_batch *batch);
-TW_API const struct tw_redis_job *tw_redis_batch_jobs(const struct tw_redis_batch *batch);
-/*
  * Frees the batch with its jobs. The leases of the jobs continue.
  *
  * `batch` may be NULL.
  */
 TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
 
+/* The outcome of a run, which a handler returns and tw_redis_finish() takes. */
+enum tw_redis_outcome {
+	TW_REDIS_DONE,  /* the task is done */
+	TW_REDIS_RETRY, /* the run failed: retry the task if attempts are left */
+	TW_REDIS_KILL,  /* the run failed for good: make the task a dead letter */
+	TW_REDIS_SNOOZE /* postpone the task; this attempt does not count */
+};
+
+/* Details of the outcome. All fields are zero when a handler is called. */
+struct tw_redis_verdict {
+	/* The wait until the next attempt, for TW_REDIS_RETRY and TW_REDIS_SNOOZE. 0 means none
+	 * for tw_redis_finish(); ≤ 0 from a handler means the worker's backoff for a retry, its
+	 * retry_first for a snooze. */
+	tw_duration retry_in;
+	char reason[TW_REDIS_REASON_MAX + 1]; /* kept in a dead letter, and passed to `report` */
+};
+
 /*
- * Rules of the calls below, which finish or extend jobs.
+ * Finishes jobs, with the outcomes that a handler returns:
+ *  - TW_REDIS_DONE acknowledges them: their tasks are removed. The next occurrence of a recurring
+ *    task follows.
+ *  - TW_REDIS_RETRY reports that they failed: their tasks are due again verdict->retry_in from now.
+ *    A task without attempts left becomes a dead letter with verdict->reason.
+ *  - TW_REDIS_KILL makes their tasks dead letters.
+ *  - TW_REDIS_SNOOZE returns them: their tasks are due again verdict->retry_in from now, and the
+ *    attempt does not count.
+ *
+ * `verdict` may be NULL, which is one with all fields zero. Its retry_in is 0 to
+ * TW_REDIS_DELAY_MAX.
  *
  * `jobs` is an array of `count` jobs, of any shards. each[i] (may be NULL) receives the status of
  * jobs[i]:
@@ -981,28 +1002,23 @@ TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
  *                    changed
  *
  * or the reason why the server did not process the job. each[] may stay unfilled if the call
- * returns TW_INVALID or TW_NO_MEMORY. The call returns TW_OK if the server processed all jobs,
- * otherwise the first failure. A lease that has ended is still accepted until another run takes the
- * task. Costs one round trip; adjacent jobs of one shard share a script call.
- */
-
-/*
- * Acknowledges the jobs: their tasks are done and are removed.
- *
- * For a recurring task the next occurrence follows.
+ * returns TW_INVALID or TW_NO_MEMORY. A lease that has ended is still accepted until another run
+ * takes the task. Costs one round trip; adjacent jobs of one shard share a script call.
  *
  * Returns:
- *   TW_OK                     the server processed all jobs; each[] has their statuses
- *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
+ *   TW_OK                     the server processed all jobs; each[] has their statuses. Otherwise
+ *                             the call returns the first failure
  */
 TW_READS(2, 3)
-TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				   size_t count, enum tw_status *each);
+TW_API enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job *jobs,
+				      size_t count, enum tw_redis_outcome outcome,
+				      const struct tw_redis_verdict *verdict, enum tw_status *each);
 
 /*
  * Extends the leases of the jobs: they end `lease` from now.
  *
- * `lease` is 10 ms to 1 day. It may be shorter than the remaining time.
+ * `lease` is 10 ms to 1 day. It may be shorter than the remaining time. `jobs`, each[], costs and
+ * statuses are those of tw_redis_finish().
  *
  * Returns:
  *   TW_OK                     the server processed all jobs; each[] has their statuses
@@ -1010,48 +1026,6 @@ TW_API enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				      size_t count, tw_duration lease, enum tw_status *each);
-
-/*
- * Reports that the jobs failed.
- *
- * A task with attempts left is due again `retry_in` from now. Without attempts left, or if
- * `retry_in` is TW_FOREVER, it becomes a dead letter with the reason. `retry_in` is 0 to
- * TW_REDIS_DELAY_MAX, or TW_FOREVER; `reason` may be NULL.
- *
- * Returns:
- *   TW_OK                     the server processed all jobs; each[] has their statuses
- */
-TW_READS(2, 3)
-TW_API enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				    size_t count, tw_duration retry_in, const char *reason,
-				    enum tw_status *each);
-
-/*
- * Returns jobs that were not begun: their tasks are due at once, and the attempt does not count.
- *
- * Returns:
- *   TW_OK                     the server processed all jobs; each[] has their statuses
- *   TW_INVALID                `redis` or `jobs` is NULL, or a job's shard does not exist
- */
-TW_READS(2, 3)
-TW_API enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				       size_t count, enum tw_status *each);
-
-/* The outcome of a run, which the handler returns. */
-enum tw_redis_outcome {
-	TW_REDIS_DONE,  /* the task is done */
-	TW_REDIS_RETRY, /* the run failed: retry the task if attempts are left */
-	TW_REDIS_KILL,  /* the run failed for good: make the task a dead letter */
-	TW_REDIS_SNOOZE /* postpone the task; this attempt does not count */
-};
-
-/* Details of the outcome. All fields are zero when the handler is called. */
-struct tw_redis_verdict {
-	/* The wait until the next attempt, for TW_REDIS_RETRY and TW_REDIS_SNOOZE. ≤ 0 means the
-	 * worker's backoff for a retry, its retry_first for a snooze. */
-	tw_duration retry_in;
-	char reason[TW_REDIS_REASON_MAX + 1]; /* kept in a dead letter, and passed to `report` */
-};
 
 /*
  * Runs a task.

@@ -83,7 +83,7 @@ mistake warn_unused_result unused-result "tw_set_timer(wheel, buffer, 8, buffer,
 mistake warn_unused_result unused-result "tw_cache_put(cache, buffer, 3, 0, TW_CACHE_PUT_SET)"
 mistake access stringop-overread 'tw_move_timer(wheel, "short", 7, TW_SECOND)'
 mistake access stringop-overread "tw_cache_delete(cache, buffer, sizeof(buffer) + 1)"
-mistake access stringop-overread "tw_redis_ack(redis, &job, 2, NULL)"
+mistake access stringop-overread "tw_redis_finish(redis, &job, 2, TW_REDIS_DONE, NULL, NULL)"
 mistake access stringop-overflow= "tw_cache_get(cache, buffer, 3, buffer, 9, NULL)"
 mistake nonnull nonnull "tw_cache_entry_value(NULL, NULL)"
 exit $status

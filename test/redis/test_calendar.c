@@ -74,7 +74,8 @@ static enum tw_status ack(struct fixture *fixture, struct tw_redis_batch *batch)
 {
 	enum tw_status each;
 
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, &each));
+	assert_ok(fixture->redis,
+		  tw_redis_finish(fixture->redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each));
 	tw_redis_batch_free(batch);
 	return each;
 }

@@ -191,7 +191,8 @@ static enum tw_status call_claim(struct stage *stage)
 
 static enum tw_status call_ack(struct stage *stage)
 {
-	return done_or_gone(tw_redis_ack(stage->redis, only_job(stage->batch), 1, NULL));
+	return done_or_gone(tw_redis_finish(stage->redis, only_job(stage->batch), 1, TW_REDIS_DONE,
+					    NULL, NULL));
 }
 
 static enum tw_status call_extend(struct stage *stage)
@@ -201,13 +202,16 @@ static enum tw_status call_extend(struct stage *stage)
 
 static enum tw_status call_fail(struct stage *stage)
 {
-	return done_or_gone(
-		tw_redis_fail(stage->redis, only_job(stage->batch), 1, TW_HOUR, "why", NULL));
+	const struct tw_redis_verdict verdict = {.retry_in = TW_HOUR, .reason = "why"};
+
+	return done_or_gone(tw_redis_finish(stage->redis, only_job(stage->batch), 1, TW_REDIS_RETRY,
+					    &verdict, NULL));
 }
 
 static enum tw_status call_release(struct stage *stage)
 {
-	return done_or_gone(tw_redis_release(stage->redis, only_job(stage->batch), 1, NULL));
+	return done_or_gone(tw_redis_finish(stage->redis, only_job(stage->batch), 1,
+					    TW_REDIS_SNOOZE, NULL, NULL));
 }
 
 static enum tw_status call_get_workers(struct stage *stage)
@@ -386,7 +390,7 @@ static void claim_calendar_with_fault(void *context)
 	/* The next lease is long enough for the rest. */
 	tw_redis_batch_free(batch);
 	batch = await_claim(fixture->redis, "daily", TW_MINUTE);
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
+	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_nothing_due(fixture->redis, "daily");
 	found = find_task(fixture->redis, "daily");

@@ -258,8 +258,8 @@ static void calls_reach_every_node(void **state)
 	}
 	for (unsigned i = 0; i < SHARDS; i++) {
 		assert_ok(redis, tw_redis_claim(redis, i, 200, TW_MINUTE, &batch, NULL));
-		assert_ok(redis, tw_redis_ack(redis, tw_redis_batch_jobs(batch),
-					      tw_redis_batch_count(batch), NULL));
+		assert_ok(redis, tw_redis_finish(redis, batch->jobs, batch->count, TW_REDIS_DONE,
+						 NULL, NULL));
 		tw_redis_batch_free(batch);
 	}
 	assert_int_equal(stats_of(redis).tasks, 0);
@@ -318,7 +318,7 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 	add_task(redis, "a", 0);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_REPLACE), TW_OK);
 	batch = await_claim(redis, "a", TW_MINUTE);
-	assert_ok(redis, tw_redis_release(redis, only_job(batch), 1, NULL));
+	assert_int_equal(finish_job(redis, batch, TW_REDIS_SNOOZE), TW_OK);
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
 	tw_redis_batch_free(batch);
 	add_one(redis, &grouped);

@@ -133,7 +133,7 @@ static void large_body_goes_over_tls(void **state)
 	batch = await_claim(redis, "large", TW_MINUTE);
 	assert_int_equal(only_job(batch)->body_size, TW_REDIS_BODY_MAX);
 	assert_memory_equal(only_job(batch)->body, body, TW_REDIS_BODY_MAX);
-	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, NULL));
+	assert_int_equal(finish_job(redis, batch, TW_REDIS_DONE), TW_OK);
 	tw_redis_batch_free(batch);
 	tw_redis_close(redis);
 	free(body);

@@ -483,7 +483,7 @@ static void what_changes_nothing_is_not_waited_for(void **state)
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, &each));
 	assert_int_equal(calls_of(&master, "wait"), waits);
 	kill(replica.pid, SIGCONT);
-	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, &each));
+	assert_ok(redis, tw_redis_finish(redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each));
 	assert_int_equal(calls_of(&master, "wait"), waits + 1);
 	tw_redis_batch_free(batch);
 	tw_redis_close(redis);
@@ -552,11 +552,12 @@ static void what_is_marked_at_full_memory_is_confirmed(void **state)
 	batch = claim_for(plain, "full", TW_MINUTE);
 	freeReplyObject(redis_server_ask(&master, "CONFIG SET maxmemory 1"));
 	/* An acknowledgement removes, so it is allowed. */
-	assert_ok(plain, tw_redis_ack(plain, only_job(batch), 1, &each));
-	assert_int_equal(tw_redis_ack(redis, only_job(batch), 1, &each),
+	assert_ok(plain, tw_redis_finish(plain, only_job(batch), 1, TW_REDIS_DONE, NULL, &each));
+	assert_int_equal(tw_redis_finish(redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each),
 			 flags ? TW_OK : TW_REDIS_OUTCOME_UNKNOWN);
 	kill(replica.pid, SIGSTOP);
-	assert_int_equal(tw_redis_ack(redis, only_job(batch), 1, &each), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(tw_redis_finish(redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each),
+			 TW_REDIS_OUTCOME_UNKNOWN);
 	kill(replica.pid, SIGCONT);
 	freeReplyObject(redis_server_ask(&master, "CONFIG SET maxmemory 0"));
 	tw_redis_batch_free(batch);

@@ -45,10 +45,10 @@ static struct tw_redis_batch *claim(struct tw_redis *redis, size_t limit, tw_dur
 /* Returns how many tasks of the batch are in that group. */
 static size_t count_of(const struct tw_redis_batch *batch, const char *group)
 {
-	const struct tw_redis_job *jobs = tw_redis_batch_jobs(batch);
+	const struct tw_redis_job *jobs = batch->jobs;
 	size_t count = 0;
 
-	for (size_t i = 0; i < tw_redis_batch_count(batch); i++)
+	for (size_t i = 0; i < batch->count; i++)
 		count += jobs[i].group ? group && !strcmp(jobs[i].group, group) : !group;
 	return count;
 }
@@ -71,7 +71,7 @@ static void flood_holds_up_no_other_group(void **state)
 	add_to(fixture->redis, "trickle", "it", 0);
 	add_to(fixture->redis, NULL, "own", 0);
 	batch = claim(fixture->redis, 3, long_lease);
-	assert_int_equal(tw_redis_batch_count(batch), 3);
+	assert_int_equal(batch->count, 3);
 	assert_int_equal(count_of(batch, "flood"), 1);
 	assert_int_equal(count_of(batch, "trickle"), 1);
 	assert_int_equal(count_of(batch, NULL), 1);
@@ -228,8 +228,7 @@ static void ended_lease_and_retry_stay_in_the_group(void **state)
 	add_many_to(fixture->redis, "g", 5);
 	assert_claimed(fixture->redis, 1, "g", 1);
 	add_to(fixture->redis, "h", "b", 0);
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, 0, "it failed", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, 0, "it failed"), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_claimed(fixture->redis, 2, "h", 1);
 	assert_claimed(fixture->redis, 10, "g", 4);
@@ -242,8 +241,7 @@ static void dead_letter_comes_back_into_its_group(void **state)
 
 	add_to(fixture->redis, "g", "a", 0);
 	batch = claim(fixture->redis, 1, long_lease);
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "no", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "no"), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
 	assert_claimed(fixture->redis, 1, "g", 1);
@@ -259,7 +257,7 @@ static void occurrences_stay_in_the_group(void **state)
 	add_one(fixture->redis, &task);
 	batch = claim(fixture->redis, 1, long_lease);
 	assert_int_equal(count_of(batch, "g/u"), 1);
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
+	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_ok(fixture->redis, move_task(fixture->redis, "a", 0));
 	assert_claimed(fixture->redis, 1, "g/u", 1);
@@ -280,7 +278,7 @@ static void occurrence_after_one_that_was_skipped_is_claimed(void **state)
 
 	assert_ok(fixture->redis, tw_redis_restore(fixture->redis, &info, 1, NULL));
 	batch = claim(fixture->redis, 10, long_lease);
-	while (tw_redis_batch_count(batch) == 0) {
+	while (batch->count == 0) {
 		assert_true(redis_server_now(&fixture->server) < now + 30000);
 		tw_redis_batch_free(batch);
 		wait_for(20 * TW_MILLISECOND);
@@ -311,7 +309,7 @@ static void task_is_claimed_once_though_it_has_two_places(void **state)
 	while (redis_server_now(&fixture->server) <= at_ms)
 		wait_for(10 * TW_MILLISECOND);
 	batch = claim(fixture->redis, 10, long_lease);
-	assert_int_equal(tw_redis_batch_count(batch), 1);
+	assert_int_equal(batch->count, 1);
 	tw_redis_batch_free(batch);
 }
 
@@ -324,7 +322,7 @@ static void turn_without_a_task_is_no_reason_to_look_at_once(void **state)
 	add_to(fixture->redis, "g", "a", TW_HOUR);
 	assert_ok(fixture->redis, cancel_task(fixture->redis, "a"));
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, long_lease, &batch, &next));
-	assert_int_equal(tw_redis_batch_count(batch), 0);
+	assert_int_equal(batch->count, 0);
 	tw_redis_batch_free(batch);
 	assert_true(next > TW_MINUTE);
 }

@@ -157,7 +157,7 @@ static void released_task_is_hinted(void **state)
 	tw_duration wait = 1;
 
 	hints_open(&hints, fixture->redis);
-	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(batch), 1, NULL));
+	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_SNOOZE), TW_OK);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
 	assert_int_equal(wait, 0);
@@ -281,10 +281,10 @@ static void documented_rights_are_enough(void **state)
 	runs_attach(&runs, &worker_options);
 	batch = claim_new(redis, "a", TW_MINUTE);
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, NULL));
-	assert_ok(redis, tw_redis_release(redis, only_job(batch), 1, NULL));
+	assert_int_equal(finish_job(redis, batch, TW_REDIS_SNOOZE), TW_OK);
 	tw_redis_batch_free(batch);
 	batch = await_claim(redis, "a", TW_MINUTE);
-	assert_ok(redis, tw_redis_fail(redis, only_job(batch), 1, TW_FOREVER, "no", NULL));
+	assert_int_equal(fail_job(redis, batch, TW_FOREVER, "no"), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_ok(redis, tw_redis_dead_each(redis, give_one, &count));
 	assert_ok(redis, tw_redis_dead_retry(redis, "a", 1));

@@ -22,16 +22,13 @@ static void record_that_cannot_be_read_is_claimed_and_can_be_failed(void **state
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
-	enum tw_status each = TW_INVALID;
 
 	add_task(fixture->redis, "a", 0);
 	spoil(fixture, "a", "nothing");
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
-	assert_true(batch->broken[0]);
+	assert_true(((const struct batch *)batch)->broken[0]);
 	assert_int_equal(only_job(batch)->body_size, 0);
-	assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER,
-						"unreadable", &each));
-	assert_int_equal(each, TW_OK);
+	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "unreadable"), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "unreadable");
@@ -49,7 +46,7 @@ static void key_longer_than_any_of_ours_is_broken(void **state)
 	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due 1 %s", name_space, key);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
 	assert_int_equal(only_job(batch)->key_size, TW_REDIS_KEY_MAX + 1);
-	assert_true(batch->broken[0]);
+	assert_true(((const struct batch *)batch)->broken[0]);
 	tw_redis_batch_free(batch);
 }
 
@@ -70,14 +67,11 @@ static void task_that_loses_its_record_on_lease_can_be_failed(void **state)
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
 	struct tw_redis_batch *batch;
-	enum tw_status each = TW_INVALID;
 
 	batch = claim_new(fixture->redis, "a", TW_MINUTE);
 	freeReplyObject(redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}body a",
 					 fixture->name_space, shard));
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, NULL, &each));
-	assert_int_equal(each, TW_OK);
+	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, NULL), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -90,7 +84,6 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 	const char *name_space = fixture->name_space;
 	struct tw_redis_batch *first;
 	struct tw_redis_batch *second;
-	enum tw_status each = TW_INVALID;
 
 	first = claim_new(fixture->redis, "a", TW_MINUTE);
 	freeReplyObject(
@@ -101,10 +94,8 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 	second = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(second)->attempt, 1);
 	assert_true(only_job(second)->token > only_job(first)->token);
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(first), 1, &each));
-	assert_int_equal(each, TW_REDIS_STALE);
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(second), 1, &each));
-	assert_int_equal(each, TW_OK);
+	assert_int_equal(finish_job(fixture->redis, first, TW_REDIS_DONE), TW_REDIS_STALE);
+	assert_int_equal(finish_job(fixture->redis, second, TW_REDIS_DONE), TW_OK);
 	tw_redis_batch_free(first);
 	tw_redis_batch_free(second);
 }
@@ -131,15 +122,14 @@ static void tokens_of_claims_rise_whatever_the_time_is(void **state)
 
 			assert_ok(fixture->redis, tw_redis_claim(fixture->redis, shard, TASKS / 4,
 								 TW_MINUTE, &batch, NULL));
-			count = tw_redis_batch_count(batch);
+			count = batch->count;
 			/* Tasks that were claimed together share a token. */
 			for (size_t i = 0; i < count; i++) {
-				assert_true(tw_redis_batch_jobs(batch)[i].token > token);
-				assert_true(tw_redis_batch_jobs(batch)[i].token ==
-					    tw_redis_batch_jobs(batch)[0].token);
+				assert_true(batch->jobs[i].token > token);
+				assert_true(batch->jobs[i].token == batch->jobs[0].token);
 			}
 			if (count)
-				token = tw_redis_batch_jobs(batch)[0].token;
+				token = batch->jobs[0].token;
 			tw_redis_batch_free(batch);
 		}
 	}
@@ -166,8 +156,8 @@ static void each_job_of_a_large_claim_has_its_own_record(void **state)
 
 		assert_ok(fixture->redis,
 			  tw_redis_claim(fixture->redis, shard, TASKS, TW_MINUTE, &batch, NULL));
-		for (size_t i = 0; i < tw_redis_batch_count(batch); i++, seen++) {
-			const struct tw_redis_job *job = &tw_redis_batch_jobs(batch)[i];
+		for (size_t i = 0; i < batch->count; i++, seen++) {
+			const struct tw_redis_job *job = &batch->jobs[i];
 
 			assert_int_equal(job->key_size, job->body_size);
 			assert_memory_equal(job->key, job->body, job->key_size);
@@ -238,11 +228,11 @@ static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 		assert_ok(redis, tw_redis_claim(redis, 0, COUNT, TW_MINUTE, &batch, &next));
 		if (!claimed)
 			assert_true(memory_of(fixture, "used_memory_peak:") - before < 3L * LIMIT);
-		claimed += tw_redis_batch_count(batch);
-		assert_in_range(tw_redis_batch_count(batch), 1, LIMIT / sizeof(body) + 1);
+		claimed += batch->count;
+		assert_in_range(batch->count, 1, LIMIT / sizeof(body) + 1);
 		assert_true(next == 0 || claimed == COUNT);
-		assert_ok(redis, tw_redis_ack(redis, tw_redis_batch_jobs(batch),
-					      tw_redis_batch_count(batch), NULL));
+		assert_ok(redis, tw_redis_finish(redis, batch->jobs, batch->count, TW_REDIS_DONE,
+						 NULL, NULL));
 		tw_redis_batch_free(batch);
 	} while (claimed < COUNT);
 	tw_redis_close(redis);
@@ -252,7 +242,7 @@ static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
 static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsigned *attempt)
 {
 	struct call *call = call_begin(&redis->access->calls);
-	struct tw_redis_batch *batch;
+	struct batch *batch;
 	size_t count;
 
 	claim_write(&call->eval, &redis->space, tw_redis_shard(redis, "a", 1), 10, TW_MINUTE,
@@ -260,9 +250,9 @@ static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsign
 	assert_ok(redis, call_ask(redis, call));
 	assert_int_equal(claim_read(&call->eval, &batch), TW_OK);
 	call_end(&redis->access->calls, call, TW_OK);
-	count = batch->count;
-	*attempt = count ? batch->jobs[0].attempt : 0;
-	tw_redis_batch_free(batch);
+	count = batch->shown.count;
+	*attempt = count ? batch->shown.jobs[0].attempt : 0;
+	batch_free(batch);
 	return count;
 }
 
@@ -303,7 +293,7 @@ static void lost_claim_of_a_later_attempt_counts_the_earlier_ones(void **state)
 	struct tw_redis_batch *batch = claim_new(redis, "a", TW_MINUTE);
 	unsigned attempt;
 
-	assert_ok(redis, tw_redis_fail(redis, only_job(batch), 1, 0, NULL, NULL));
+	assert_int_equal(fail_job(redis, batch, 0, NULL), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
 	assert_int_equal(attempt, 2);
@@ -374,13 +364,13 @@ static void more_jobs_than_a_batch_are_reported_at_once(void **state)
 
 		assert_ok(redis, tw_redis_claim(redis, 0, TW_REDIS_BATCH_MAX, TW_MINUTE,
 						&batches[i], NULL));
-		claimed = tw_redis_batch_count(batches[i]);
-		memcpy(&jobs[count], tw_redis_batch_jobs(batches[i]), claimed * sizeof(*jobs));
+		claimed = batches[i]->count;
+		memcpy(&jobs[count], batches[i]->jobs, claimed * sizeof(*jobs));
 		count += claimed;
 	}
 	assert_int_equal(count, COUNT);
 	assert_ok(redis, tw_redis_extend(redis, jobs, COUNT, 2 * TW_MINUTE, NULL));
-	assert_ok(redis, tw_redis_ack(redis, jobs, COUNT, each));
+	assert_ok(redis, tw_redis_finish(redis, jobs, COUNT, TW_REDIS_DONE, NULL, each));
 	for (int i = 0; i < COUNT; i++)
 		assert_int_equal(each[i], TW_OK);
 	assert_int_equal(stats_of(redis).tasks, 0);
@@ -415,10 +405,12 @@ static void jobs_that_cannot_be_reported_have_the_status_each(void **state)
 		redis_server_ask(&fixture->server, "ACL SETUSER reader on >pw ~* &* +@all"));
 	redis = client_open(&options);
 	freeReplyObject(redis_server_ask(&fixture->server, "ACL SETUSER reader -eval -evalsha"));
-	assert_int_equal(tw_redis_ack(redis, jobs, 2, each), TW_REDIS_REFUSED);
+	assert_int_equal(tw_redis_finish(redis, jobs, 2, TW_REDIS_DONE, NULL, each),
+			 TW_REDIS_REFUSED);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(each[i], TW_REDIS_REFUSED);
-		assert_ok(fixture->redis, tw_redis_ack(fixture->redis, &jobs[i], 1, &each[i]));
+		assert_ok(fixture->redis, tw_redis_finish(fixture->redis, &jobs[i], 1,
+							  TW_REDIS_DONE, NULL, &each[i]));
 		assert_int_equal(each[i], TW_OK);
 		tw_redis_batch_free(batches[i]);
 	}
@@ -432,18 +424,25 @@ static void bad_arguments_about_jobs_are_invalid(void **state)
 	struct tw_redis_batch *batch = claim_new(redis, "a", TW_MINUTE);
 	const struct tw_redis_job *job = only_job(batch);
 	struct tw_redis_job elsewhere = *job;
+	struct tw_redis_verdict verdict = {0};
 
 	elsewhere.shard = 4;
-	assert_int_equal(tw_redis_ack(NULL, job, 1, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_ack(redis, NULL, 1, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_ack(redis, &elsewhere, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_finish(NULL, job, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_finish(redis, NULL, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_finish(redis, &elsewhere, 1, TW_REDIS_DONE, NULL, NULL),
+			 TW_INVALID);
 	assert_int_equal(tw_redis_extend(redis, job, 1, 9 * TW_MILLISECOND, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_extend(redis, job, 1, 25 * TW_HOUR, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_fail(redis, job, 1, -1, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_fail(redis, job, 1, TW_REDIS_DELAY_MAX + 1, NULL, NULL),
+	assert_int_equal(tw_redis_finish(redis, job, 1, TW_REDIS_SNOOZE + 1, NULL, NULL),
 			 TW_INVALID);
+	for (enum tw_redis_outcome end = TW_REDIS_RETRY; end <= TW_REDIS_SNOOZE; end++) {
+		verdict.retry_in = -1;
+		assert_int_equal(tw_redis_finish(redis, job, 1, end, &verdict, NULL), TW_INVALID);
+		verdict.retry_in = TW_REDIS_DELAY_MAX + 1;
+		assert_int_equal(tw_redis_finish(redis, job, 1, end, &verdict, NULL), TW_INVALID);
+	}
 	assert_int_equal(find_task(redis, "a").state, TW_REDIS_LEASED);
-	assert_ok(redis, tw_redis_ack(redis, NULL, 0, NULL));
+	assert_ok(redis, tw_redis_finish(redis, NULL, 0, TW_REDIS_DONE, NULL, NULL));
 	tw_redis_batch_free(batch);
 }
 

@@ -62,8 +62,7 @@ static void letter_of_a_failed_task_is_in_the_order_of_deaths(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
 
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "for good", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "for good"), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(indexed(fixture, "a"), 1);
 	assert_int_equal(redis_server_number(&fixture->server, "ZSCORE {tw/%s/%u}died a",
@@ -353,7 +352,7 @@ static bool claim_and_trim(const struct fixture *fixture, struct letters letters
 {
 	struct tw_redis *redis = fixture->redis;
 	struct call *call = call_begin(&redis->access->calls);
-	struct tw_redis_batch *batch;
+	struct batch *batch;
 	bool again;
 
 	claim_write(&call->eval, &redis->space, 0, 1, TW_SECOND,
@@ -361,7 +360,7 @@ static bool claim_and_trim(const struct fixture *fixture, struct letters letters
 	assert_ok(redis, call_ask(redis, call));
 	assert_int_equal(claim_read(&call->eval, &batch), TW_OK);
 	again = !batch->next;
-	tw_redis_batch_free(batch);
+	batch_free(batch);
 	call_end(&redis->access->calls, call, TW_OK);
 	return again;
 }

@@ -96,8 +96,7 @@ static void unused_namespace_is_deleted(void **state)
 	add_task(second, "a", TW_HOUR);
 	assert_int_equal(tw_redis_delete_namespace(NULL, true), TW_INVALID);
 	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_EXISTS);
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, ""), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_EXISTS);
 	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "a", 1));

@@ -340,8 +340,7 @@ static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 
 	due_ms = add_one(fixture->redis, &task);
 	batch = await_claim(fixture->redis, "tick", TW_MINUTE);
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "so", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "so"), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(TWR("retry", "tick"), 1);
 	assert_true(said("the letter of an occurrence has the key KEY#due=TIME"));

@@ -601,8 +601,7 @@ static void add_in_condition(struct fixture *fixture, enum kind kind, enum condi
 		assert_int_equal(move_task(fixture->redis, key, 0), TW_OK);
 		batch = await_claim(fixture->redis, key, TW_HOUR);
 		if (condition != LEASED)
-			assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
-								TW_HOUR, "busy", NULL));
+			assert_int_equal(fail_job(fixture->redis, batch, TW_HOUR, "busy"), TW_OK);
 		tw_redis_batch_free(batch);
 	}
 }
@@ -688,7 +687,7 @@ static void restored_rhythm_goes_on(void **state)
 	score_set(fixture, "a", first_ms);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 2);
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, NULL));
+	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms + hour_ms);
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);

@@ -32,10 +32,7 @@ static int64_t add_recurring(struct fixture *fixture, const char *key, enum tw_r
 
 static enum tw_status ack(struct fixture *fixture, const struct tw_redis_batch *batch)
 {
-	enum tw_status each;
-
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, only_job(batch), 1, &each));
-	return each;
+	return finish_job(fixture->redis, batch, TW_REDIS_DONE);
 }
 
 static void occurrences_follow_each_other_without_a_drift(void **state)
@@ -167,8 +164,7 @@ static void same_period_again_keeps_the_occurrence(void **state)
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
 		due_ms = add_one(fixture->redis, &task);
 		assert_int_equal(due_ms, first_ms);
-		assert_ok(fixture->redis,
-			  tw_redis_fail(fixture->redis, only_job(batch), 1, 0, "busy", NULL));
+		assert_int_equal(fail_job(fixture->redis, batch, 0, "busy"), TW_OK);
 		tw_redis_batch_free(batch);
 		due_ms = add_one(fixture->redis, &task);
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
@@ -276,8 +272,7 @@ static void dead_occurrence_is_followed_by_the_next(void **state)
 	struct found found;
 	char key[KEY_SIZE];
 
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_FOREVER, "hopeless", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "hopeless"), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_string_equal(occurrence_letter(fixture, first, key).reason, "hopeless");
 	found = find_task(fixture->redis, "a");
@@ -297,8 +292,7 @@ static void dead_occurrences_can_be_retried(void **state)
 
 	for (int i = 0; i < COUNT; i++) {
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
-		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
-							TW_FOREVER, "hopeless", NULL));
+		assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "hopeless"), TW_OK);
 		tw_redis_batch_free(batch);
 	}
 	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
@@ -335,8 +329,7 @@ static void letter_of_a_long_key_has_that_key(void **state)
 		key[task.key_size] = '\0';
 		add_one(fixture->redis, &task);
 		batch = await_claim(fixture->redis, key, TW_MINUTE);
-		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
-							TW_FOREVER, "hopeless", NULL));
+		assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "hopeless"), TW_OK);
 		tw_redis_batch_free(batch);
 		assert_int_equal(find_dead(fixture->redis, key).status,
 				 task.key_size == 1000 ? TW_NOT_FOUND : TW_OK);
@@ -351,8 +344,7 @@ static void failed_occurrence_keeps_its_time(void **state)
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
 
-	assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
-						250 * TW_MILLISECOND, "", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, 250 * TW_MILLISECOND, ""), TW_OK);
 	tw_redis_batch_free(batch);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 2);

@@ -89,10 +89,8 @@ static void job_with_a_reserved_field_is_refused(void **state)
 	struct tw_redis_job job = *only_job(batch);
 
 	ASSERT_REFUSED(&job, tw_redis_extend(redis, &job, 1, TW_SECOND, NULL));
-	ASSERT_REFUSED(&job, tw_redis_release(redis, &job, 1, NULL));
-	ASSERT_REFUSED(&job, tw_redis_fail(redis, &job, 1, 0, NULL, NULL));
-	ASSERT_REFUSED(&job, tw_redis_ack(redis, &job, 1, NULL));
-	assert_ok(redis, tw_redis_ack(redis, &job, 1, NULL));
+	ASSERT_REFUSED(&job, tw_redis_finish(redis, &job, 1, TW_REDIS_DONE, NULL, NULL));
+	assert_ok(redis, tw_redis_finish(redis, &job, 1, TW_REDIS_DONE, NULL, NULL));
 	ASSERT_FILLED(&job);
 	tw_redis_batch_free(batch);
 }

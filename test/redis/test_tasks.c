@@ -23,10 +23,7 @@ static void end_lease(struct fixture *fixture, const char *key)
 static void ack_is(struct tw_redis *redis, const struct tw_redis_batch *batch,
 		   enum tw_status expected)
 {
-	enum tw_status each = TW_INVALID;
-
-	assert_ok(redis, tw_redis_ack(redis, only_job(batch), 1, &each));
-	assert_int_equal(each, expected);
+	assert_int_equal(finish_job(redis, batch, TW_REDIS_DONE), expected);
 }
 
 static void task_is_claimed_when_it_is_due_and_not_before(void **state)
@@ -114,9 +111,9 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 	}
 	assert_ok(fixture->redis,
 		  tw_redis_claim(fixture->redis, shard, 2, long_lease, &batch, &next));
-	assert_int_equal(tw_redis_batch_count(batch), 2);
-	assert_memory_equal(tw_redis_batch_jobs(batch)->key, first, strlen(first));
-	assert_true(tw_redis_batch_jobs(batch)->lateness >= 5 * TW_SECOND);
+	assert_int_equal(batch->count, 2);
+	assert_memory_equal(batch->jobs->key, first, strlen(first));
+	assert_true(batch->jobs->lateness >= 5 * TW_SECOND);
 	assert_int_equal(next, 0);
 	tw_redis_batch_free(batch);
 }
@@ -340,7 +337,7 @@ static void bad_arguments_are_invalid(void **state)
 	assert_int_equal(tw_redis_move(redis, "", 0, 1, 0, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_set_limits(redis, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(redis, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_ack(redis, NULL, 1, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_finish(redis, NULL, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_start(NULL, NULL, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
 	tw_redis_last_error(redis, NULL);
@@ -348,8 +345,6 @@ static void bad_arguments_are_invalid(void **state)
 	assert_int_equal(tw_redis_shard(NULL, "a", 1), 0);
 	assert_int_equal(tw_redis_shard(redis, NULL, 1), 0);
 	assert_int_equal(tw_redis_shard_count(NULL), 0);
-	assert_int_equal(tw_redis_batch_count(NULL), 0);
-	assert_null(tw_redis_batch_jobs(NULL));
 	tw_redis_close(NULL);
 	tw_redis_batch_free(NULL);
 }
@@ -535,7 +530,7 @@ static void ended_lease_gives_the_task_to_another_with_a_higher_token(void **sta
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *first;
 	struct tw_redis_batch *second;
-	enum tw_status each[3];
+	enum tw_status each;
 
 	first = claim_new(fixture->redis, "a", short_lease);
 	second = await_claim(fixture->redis, "a", long_lease);
@@ -543,12 +538,10 @@ static void ended_lease_gives_the_task_to_another_with_a_higher_token(void **sta
 	assert_true(only_job(second)->token > only_job(first)->token);
 	ack_is(fixture->redis, first, TW_REDIS_STALE);
 	assert_ok(fixture->redis,
-		  tw_redis_extend(fixture->redis, only_job(first), 1, long_lease, &each[0]));
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(first), 1, 0, NULL, &each[1]));
-	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(first), 1, &each[2]));
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(each[i], TW_REDIS_STALE);
+		  tw_redis_extend(fixture->redis, only_job(first), 1, long_lease, &each));
+	assert_int_equal(each, TW_REDIS_STALE);
+	assert_int_equal(fail_job(fixture->redis, first, 0, NULL), TW_REDIS_STALE);
+	assert_int_equal(finish_job(fixture->redis, first, TW_REDIS_SNOOZE), TW_REDIS_STALE);
 	ack_is(fixture->redis, second, TW_OK);
 	ack_is(fixture->redis, second, TW_NOT_FOUND);
 	ack_is(fixture->redis, first, TW_NOT_FOUND);
@@ -608,12 +601,13 @@ static void jobs_of_several_shards_are_acknowledged_together(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		assert_ok(fixture->redis,
 			  tw_redis_claim(fixture->redis, i, 100, long_lease, &batches[i], NULL));
-		for (size_t k = 0; k < tw_redis_batch_count(batches[i]); k++)
-			jobs[count++] = tw_redis_batch_jobs(batches[i])[k];
+		for (size_t k = 0; k < batches[i]->count; k++)
+			jobs[count++] = batches[i]->jobs[k];
 	}
 	assert_int_equal(count, 20);
 	jobs[5].token++;
-	assert_ok(fixture->redis, tw_redis_ack(fixture->redis, jobs, count, each));
+	assert_ok(fixture->redis,
+		  tw_redis_finish(fixture->redis, jobs, count, TW_REDIS_DONE, NULL, each));
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(each[i], i == 5 ? TW_REDIS_STALE : TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
@@ -628,7 +622,7 @@ static void released_task_is_due_at_once_and_the_attempt_does_not_count(void **s
 	struct tw_redis_batch *second;
 
 	first = claim_new(fixture->redis, "a", long_lease);
-	assert_ok(fixture->redis, tw_redis_release(fixture->redis, only_job(first), 1, NULL));
+	assert_int_equal(finish_job(fixture->redis, first, TW_REDIS_SNOOZE), TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 	second = await_claim(fixture->redis, "a", long_lease);
@@ -654,8 +648,7 @@ static void fail_once(struct fixture *fixture, const char *key, tw_duration retr
 {
 	struct tw_redis_batch *batch = await_claim(fixture->redis, key, long_lease);
 
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, retry_in, reason, NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, retry_in, reason), TW_OK);
 	tw_redis_batch_free(batch);
 }
 
@@ -706,8 +699,7 @@ static void next_attempt_is_not_a_fraction_of_a_millisecond_early(void **state)
 		struct tw_redis_batch *batch = await_claim(fixture->redis, "a", long_lease);
 		int64_t before = server_microseconds(fixture);
 
-		assert_ok(fixture->redis, tw_redis_fail(fixture->redis, only_job(batch), 1,
-							5 * TW_MILLISECOND, NULL, NULL));
+		assert_int_equal(fail_job(fixture->redis, batch, 5 * TW_MILLISECOND, NULL), TW_OK);
 		assert_in_range(find_task(fixture->redis, "a").due_ms * 1000 - before, 5000,
 				5 * 1000 * 1000);
 		tw_redis_batch_free(batch);
@@ -1032,7 +1024,8 @@ static void model_step(struct fixture *fixture, struct modelled *modelled, const
 	default:
 		if (!modelled->batch)
 			break;
-		assert_ok(redis, tw_redis_ack(redis, only_job(modelled->batch), 1, &status));
+		assert_ok(redis, tw_redis_finish(redis, only_job(modelled->batch), 1, TW_REDIS_DONE,
+						 NULL, &status));
 		assert_int_equal(status, modelled->leased  ? TW_OK
 					 : modelled->there ? TW_REDIS_STALE
 							   : TW_NOT_FOUND);
@@ -1091,8 +1084,7 @@ static void task_that_would_begin_too_late_is_skipped(void **state)
 	make_overdue(fixture, "a", 59 * TW_MINUTE);
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);
 	/* The grace does not limit a retry: the task began in time. */
-	assert_ok(fixture->redis,
-		  tw_redis_fail(fixture->redis, only_job(batch), 1, TW_HOUR, "", NULL));
+	assert_int_equal(fail_job(fixture->redis, batch, TW_HOUR, ""), TW_OK);
 	tw_redis_batch_free(batch);
 	make_overdue(fixture, "a", 2 * TW_HOUR);
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);

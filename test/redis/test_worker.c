@@ -456,7 +456,7 @@ static void paused_namespace_runs_nothing_until_it_is_resumed(void **state)
 	assert_ok(fixture->redis,
 		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, "later", 5), 1,
 				 TW_SECOND, &batch, &next));
-	assert_int_equal(tw_redis_batch_count(batch), 0);
+	assert_int_equal(batch->count, 0);
 	assert_int_equal(next, TW_FOREVER);
 	tw_redis_batch_free(batch);
 	/* Current runs continue, and are acknowledged. */

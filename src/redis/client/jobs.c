@@ -70,15 +70,15 @@ static tw_duration lateness_of(int64_t now_us, int64_t due_ms)
 	return due_ms < now_us / 1000 ? (now_us - due_ms * 1000) * TW_MICROSECOND : 0;
 }
 
-static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsigned shard,
-			       int64_t now_us)
+static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
+			       const struct eval *eval, int64_t now_us)
 {
+	size_t index = batch->shown.count;
 	redisReply **parts = batch->reply->element;
 	const redisReply *key = parts[CLAIM_DUE]->element[2 * index];
 	const redisReply *due = parts[CLAIM_DUE]->element[2 * index + 1];
 	const redisReply *data = parts[CLAIM_RECORDS]->element[index];
 	const redisReply *attempts = parts[CLAIM_ATTEMPTS];
-	struct tw_redis_job *job = &batch->jobs[index];
 	struct record *record = &batch->records[index];
 	enum tw_status status = record_read(record, data->str, data->len);
 
@@ -100,23 +100,26 @@ static enum tw_status job_read(struct tw_redis_batch *batch, size_t index, unsig
 		.max_attempts = record->task.max_attempts,
 		.token = (uint64_t)parts[CLAIM_TOKEN]->integer,
 		.due_ms = strtoll(due->str, NULL, 10),
-		.shard = shard,
+		.shard = eval->shard,
+		.name_space = eval->space->name,
 	};
 	job->lateness = lateness_of(now_us, job->due_ms);
 	return TW_OK;
 }
 
 /* Makes a batch with room for `count` jobs, in one piece. */
-static struct tw_redis_batch *batch_create(size_t count)
+static struct batch *batch_create(size_t count)
 {
-	struct tw_redis_batch *batch;
-	size_t each = sizeof(*batch->jobs) + sizeof(*batch->records) + sizeof(*batch->broken);
+	struct batch *batch;
+	struct tw_redis_job *jobs;
+	size_t each = sizeof(*jobs) + sizeof(*batch->records) + sizeof(*batch->broken);
 
 	batch = calloc(1, sizeof(*batch) + count * each);
 	if (!batch)
 		return NULL;
-	batch->jobs = (struct tw_redis_job *)(batch + 1);
-	batch->records = (struct record *)(batch->jobs + count);
+	jobs = (struct tw_redis_job *)(batch + 1);
+	batch->shown.jobs = jobs;
+	batch->records = (struct record *)(jobs + count);
 	batch->broken = (bool *)(batch->records + count);
 	list_init(&batch->schedules);
 	return batch;
@@ -135,7 +138,7 @@ static tw_duration next_read(const redisReply *reply, int64_t now_us)
 
 /* Computes the next times that the claim asks for. The task's next claim asks for missing ones
  * again. */
-static void schedules_read(struct tw_redis_batch *batch)
+static void schedules_read(struct batch *batch)
 {
 	const redisReply *items = batch->reply->element[CLAIM_SCHEDULES];
 
@@ -151,7 +154,7 @@ static void schedules_read(struct tw_redis_batch *batch)
 	}
 }
 
-bool batch_lack(const struct tw_redis_batch *batch, size_t index, const char **group, size_t *count)
+bool batch_lack(const struct batch *batch, size_t index, const char **group, size_t *count)
 {
 	const redisReply *lacks = batch->reply->element[CLAIM_LACKS];
 
@@ -162,9 +165,10 @@ bool batch_lack(const struct tw_redis_batch *batch, size_t index, const char **g
 	return true;
 }
 
-enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch)
+enum tw_status claim_read(struct eval *eval, struct batch **batch)
 {
 	redisReply *reply = eval->reply;
+	struct tw_redis_job *jobs;
 	size_t attempts;
 	size_t count;
 	int64_t now_us;
@@ -184,20 +188,20 @@ enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch)
 	(*batch)->buried = (size_t)reply->element[CLAIM_BURIED]->integer;
 	(*batch)->skipped = (size_t)reply->element[CLAIM_SKIPPED]->integer;
 	schedules_read(*batch);
-	for (; (*batch)->count < count; (*batch)->count++) {
-		if (job_read(*batch, (*batch)->count, eval->shard, now_us) != TW_OK) {
-			tw_redis_batch_free(*batch);
+	jobs = (struct tw_redis_job *)(*batch + 1);
+	for (size_t i = 0; i < count; i++, (*batch)->shown.count++)
+		if (job_read(*batch, &jobs[i], eval, now_us) != TW_OK) {
+			batch_free(*batch);
 			*batch = NULL;
 			return TW_NO_MEMORY;
 		}
-		(*batch)->jobs[(*batch)->count].name_space = eval->space->name;
-	}
 	return TW_OK;
 }
 
 enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
 			      tw_duration lease, struct tw_redis_batch **batch, tw_duration *next)
 {
+	struct batch *claimed = NULL;
 	struct call *call;
 	enum tw_status status;
 
@@ -213,44 +217,37 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 		    &(struct claim){.bytes = claim_bytes});
 	status = call_ask(redis, call);
 	if (status == TW_OK)
-		status = claim_read(&call->eval, batch);
+		status = claim_read(&call->eval, &claimed);
 	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
 		error_set(&call->error, status,
 			  "the claim's reply has different numbers of tasks and records");
 	/* If this fails, the next claim asks for it again. */
-	if (status == TW_OK && !list_is_empty(&(*batch)->schedules)) {
-		schedules_write(&call->eval, &redis->space, shard, &(*batch)->schedules);
+	if (status == TW_OK && !list_is_empty(&claimed->schedules)) {
+		schedules_write(&call->eval, &redis->space, shard, &claimed->schedules);
 		(void)call_ask(redis, call);
 	}
-	if (status != TW_OK) {
-		tw_redis_batch_free(*batch);
-		*batch = NULL;
-	}
 	call_end(&redis->access->calls, call, status);
-	if (status == TW_OK && next)
-		*next = (*batch)->next;
-	return status;
+	if (status != TW_OK)
+		return status;
+	*batch = &claimed->shown;
+	if (next)
+		*next = claimed->next;
+	return TW_OK;
 }
 
-size_t tw_redis_batch_count(const struct tw_redis_batch *batch)
+void batch_free(struct batch *batch)
 {
-	return batch ? batch->count : 0;
-}
-
-const struct tw_redis_job *tw_redis_batch_jobs(const struct tw_redis_batch *batch)
-{
-	return batch ? batch->jobs : NULL;
-}
-
-void tw_redis_batch_free(struct tw_redis_batch *batch)
-{
-	if (!batch)
-		return;
-	for (size_t i = 0; i < batch->count; i++)
+	for (size_t i = 0; i < batch->shown.count; i++)
 		record_free(&batch->records[i]);
 	schedules_free(&batch->schedules);
 	freeReplyObject(batch->reply);
 	free(batch);
+}
+
+void tw_redis_batch_free(struct tw_redis_batch *batch)
+{
+	if (batch)
+		batch_free((struct batch *)batch);
 }
 
 void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
@@ -302,16 +299,16 @@ enum tw_status jobs_answer(const struct eval *eval, size_t index)
 /* A question about jobs is one of the scripts, with its arguments. */
 struct question {
 	const struct script *script;
-	tw_duration time; /* the lease for extend; the wait for fail, < 0 if there is none */
+	tw_duration time; /* the lease for extend; the wait for release and fail, < 0 means none */
 	const char *reason;
 };
 
-/* Returns the wait of a job that has failed. */
-static int64_t retry_ms(const struct question *question, const struct tw_redis_job *job)
+/* Returns the wait of a job. One that has failed for good has none. */
+static int64_t wait_ms(const struct question *question, const struct tw_redis_job *job)
 {
-	bool last = job->attempt >= job->max_attempts || question->time < 0;
+	bool last = question->script == &script_fail && job->attempt >= job->max_attempts;
 
-	return last ? -1 : delay_to_ms(question->time);
+	return last || question->time < 0 ? -1 : delay_to_ms(question->time);
 }
 
 static void question_write(struct eval *eval, const struct question *question,
@@ -325,10 +322,10 @@ static void question_write(struct eval *eval, const struct question *question,
 		jobs_add_run(eval, &jobs[i]);
 	if (question->script == &script_extend)
 		eval_number(eval, delay_to_ms(question->time));
-	for (size_t i = 0; i < count && question->script == &script_release; i++)
-		eval_number(eval, 0);
-	for (size_t i = 0; i < count && question->script == &script_fail; i++)
-		eval_number(eval, retry_ms(question, &jobs[i]));
+	for (size_t i = 0;
+	     i < count && question->script != &script_extend && question->script != &script_ack;
+	     i++)
+		eval_number(eval, wait_ms(question, &jobs[i]));
 	for (size_t i = 0; i < count && question->script == &script_fail; i++)
 		jobs_add_reason(eval, question->reason);
 	if (question->script == &script_fail)
@@ -396,11 +393,23 @@ static enum tw_status ask(struct tw_redis *redis, const struct question *questio
 	return status;
 }
 
-enum tw_status tw_redis_ack(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
-			    enum tw_status *each)
+enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job *jobs,
+			       size_t count, enum tw_redis_outcome outcome,
+			       const struct tw_redis_verdict *verdict, enum tw_status *each)
 {
-	const struct question question = {.script = &script_ack};
+	static const struct script *const scripts[] = {&script_ack, &script_fail, &script_fail,
+						       &script_release};
+	static const struct tw_redis_verdict none;
+	struct question question = {0};
 
+	if (!verdict)
+		verdict = &none;
+	if (outcome > TW_REDIS_SNOOZE || verdict->retry_in < 0 ||
+	    verdict->retry_in > TW_REDIS_DELAY_MAX)
+		return TW_INVALID;
+	question.script = scripts[outcome];
+	question.time = outcome == TW_REDIS_KILL ? -1 : verdict->retry_in;
+	question.reason = verdict->reason;
 	return ask(redis, &question, jobs, count, each);
 }
 
@@ -411,24 +420,5 @@ enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job
 
 	if (lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	return ask(redis, &question, jobs, count, each);
-}
-
-enum tw_status tw_redis_fail(struct tw_redis *redis, const struct tw_redis_job *jobs, size_t count,
-			     tw_duration retry_in, const char *reason, enum tw_status *each)
-{
-	const struct question question = {&script_fail, retry_in == TW_FOREVER ? -1 : retry_in,
-					  reason};
-
-	if (retry_in < 0 || (retry_in > TW_REDIS_DELAY_MAX && retry_in != TW_FOREVER))
-		return TW_INVALID;
-	return ask(redis, &question, jobs, count, each);
-}
-
-enum tw_status tw_redis_release(struct tw_redis *redis, const struct tw_redis_job *jobs,
-				size_t count, enum tw_status *each)
-{
-	const struct question question = {.script = &script_release};
-
 	return ask(redis, &question, jobs, count, each);
 }

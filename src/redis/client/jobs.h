@@ -15,10 +15,10 @@
 #include "record.h"
 #include "recurrence.h"
 
-struct tw_redis_batch {
-	redisReply *reply; /* the jobs point into it */
-	size_t count;
-	struct tw_redis_job *jobs;
+struct batch {
+	struct tw_redis_batch shown; /* what the program has; it is the first field */
+
+	redisReply *reply;      /* the jobs point into it */
 	struct record *records; /* one for each job */
 	/* The job is not ours: its key is too long, or its record cannot be read, and then it has
 	 * neither body nor callback. */
@@ -59,10 +59,10 @@ void claim_write(struct eval *eval, const struct space *space, unsigned shard, s
 void claim_permit(struct eval *eval, const char *group, size_t count);
 /* Returns whether the batch has an entry `index` of groups for which the claim had too few permits:
  * the group, and about how many more of its tasks are due. */
-bool batch_lack(const struct tw_redis_batch *batch, size_t index, const char **group,
-		size_t *count);
+bool batch_lack(const struct batch *batch, size_t index, const char **group, size_t *count);
 /* Takes the reply from the eval. Returns TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
-enum tw_status claim_read(struct eval *eval, struct tw_redis_batch **batch);
+enum tw_status claim_read(struct eval *eval, struct batch **batch);
+void batch_free(struct batch *batch);
 
 /*
  * Begins an eval about `count` jobs of one shard, whose script returns a letter for each. The keys

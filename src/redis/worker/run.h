@@ -25,7 +25,7 @@ struct run {
 	struct list link; /* a run is in one list */
 
 	/* These are constant once it is handed over. */
-	struct tw_redis_batch *batch;
+	struct batch *batch;
 	struct tw_redis_job *job;
 	struct worker_shard *shard;
 	atomic_uint *running; /* the running tasks of its namespace; any thread */

@@ -283,7 +283,7 @@ enum claim_end {
 /* Takes back the permits of the shard's claim. */
 void groups_settle(struct worker_shard *shard, enum claim_end end);
 /* Notes for which groups the claim had too few permits. */
-void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch);
+void groups_lack(struct worker_shard *shard, const struct batch *batch);
 /* Writes the question for groups. Returns false, and then writes nothing of use, if there is
  * nothing to ask. `room` is how many tasks the worker would claim. */
 bool groups_ask(struct source *source, struct eval *eval, size_t room);

@@ -258,7 +258,7 @@ static void row_review(struct group_row *row, bool is_empty)
 	}
 }
 
-void groups_lack(struct worker_shard *shard, const struct tw_redis_batch *batch)
+void groups_lack(struct worker_shard *shard, const struct batch *batch)
 {
 	struct groups *groups = &shard->source->groups;
 	struct list *next;

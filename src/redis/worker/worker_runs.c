@@ -47,7 +47,7 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
 	feed = &worker->feeds[run->by_handler];
 	feed->pending++;
-	if (run->batch->broken[run->job - run->batch->jobs]) {
+	if (run->batch->broken[run->job - run->batch->shown.jobs]) {
 		run_refuse(run, TW_REDIS_KILL, "the task's record can't be read");
 	} else if (!feed->slots) {
 		run_refuse(run, TW_REDIS_RETRY,
@@ -137,7 +137,7 @@ static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end
 
 void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end)
 {
-	struct tw_redis_batch *batch = run->batch;
+	struct batch *batch = run->batch;
 	struct tw_redis_worker_stats *stats = &run->shard->source->stats;
 	const struct tw_redis_report report = {
 		.job = run->job,
@@ -158,6 +158,6 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	stats->held--;
 	run_leave_group(run);
 	if (!--batch->held)
-		tw_redis_batch_free(batch);
+		batch_free(batch);
 	free(run);
 }

@@ -333,7 +333,7 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 static void claim_take(struct tw_redis_worker *worker, struct step *step)
 {
 	struct source *source = step->shard->source;
-	struct tw_redis_batch *batch = NULL;
+	struct batch *batch = NULL;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
 	if (step->eval.status != TW_OK || claim_read(&step->eval, &batch) != TW_OK) {
@@ -342,25 +342,27 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	}
 	step->shard->is_lost = false;
 	step->shard->claim_number++;
-	step->shard->is_large =
-		batch->count ? batch->bytes / batch->count > record_large : !batch->next;
+	step->shard->is_large = batch->shown.count
+					? batch->bytes / batch->shown.count > record_large
+					: !batch->next;
 	worker->read_bytes += batch->bytes;
-	permits_settle(source, step->limit, batch->count);
+	permits_settle(source, step->limit, batch->shown.count);
 	groups_settle(step->shard, CLAIM_READ);
 	source->stats.claims++;
-	source->stats.claimed += batch->count;
+	source->stats.claimed += batch->shown.count;
 	source->stats.dead += batch->buried;
 	source->stats.skipped += batch->skipped;
 	source->stats.unscheduled += batch->unscheduled;
 	list_append_all(&step->shard->schedules, &batch->schedules);
 	shard_look_in(step->shard, batch->next);
-	for (size_t i = 0; i < batch->count; i++) {
+	for (size_t i = 0; i < batch->shown.count; i++) {
 		struct run *run = calloc(1, sizeof(*run));
 
 		/* The task's lease ends, and it comes again. */
 		if (!run)
 			continue;
-		run->job = &batch->jobs[i];
+		/* The run writes its lateness there. */
+		run->job = (struct tw_redis_job *)&batch->shown.jobs[i];
 		run->shard = step->shard;
 		if (!run_join_group(run)) {
 			free(run);
@@ -374,7 +376,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	}
 	groups_lack(step->shard, batch);
 	if (!batch->held)
-		tw_redis_batch_free(batch);
+		batch_free(batch);
 }
 
 static void extend_read(struct step *step)

@@ -36,7 +36,7 @@ int use_nothing(struct tw_cache *cache, struct tw_redis *redis)
 	       tw_cache_get(cache, "key", 3, NULL, 0, NULL) == TW_OK &&
 	       tw_redis_add(redis, NULL, 0, NULL) == TW_OK &&
 	       tw_redis_get_groups(redis, NULL, 0, &count) == TW_OK &&
-	       tw_redis_ack(redis, NULL, 0, NULL) == TW_OK;
+	       tw_redis_finish(redis, NULL, 0, TW_REDIS_DONE, NULL, NULL) == TW_OK;
 }
 
 #ifdef WRONG

@@ -206,12 +206,12 @@ static bool work(struct thread *thread)
 	size_t count;
 
 	status = tw_redis_claim(clients->redis, shard, CLAIMED_MOST, lease, &batch, NULL);
-	count = status == TW_OK ? tw_redis_batch_count(batch) : 0;
+	count = status == TW_OK ? batch->count : 0;
 	if (!count) {
 		tw_redis_batch_free(batch);
 		return status == TW_OK || acknowledge(clients, status);
 	}
-	jobs = tw_redis_batch_jobs(batch);
+	jobs = batch->jobs;
 	count = (size_t)random_between(&thread->random, (int64_t)(count + 1) / 2, (int64_t)count);
 	for (size_t i = 0; i < count; i++) {
 		/* relaxed: read after the threads were joined */
@@ -219,7 +219,7 @@ static bool work(struct thread *thread)
 				      ACK_OPEN, memory_order_relaxed);
 		each[i] = TW_INVALID;
 	}
-	status = tw_redis_ack(clients->redis, jobs, count, each);
+	status = tw_redis_finish(clients->redis, jobs, count, TW_REDIS_DONE, NULL, each);
 	for (size_t i = 0; i < count; i++)
 		if (each[i] == TW_OK)
 			/* relaxed: read after the threads were joined */

@@ -157,8 +157,8 @@ static enum tw_status call_claim(struct tw_redis *redis)
 	tw_duration next;
 	enum tw_status status = tw_redis_claim(redis, 0, 10, TW_SECOND, &batch, &next);
 
-	for (size_t i = 0; i < tw_redis_batch_count(batch); i++)
-		assert(tw_redis_batch_jobs(batch)[i].key);
+	for (size_t i = 0; batch && i < batch->count; i++)
+		assert(batch->jobs[i].key);
 	tw_redis_batch_free(batch);
 	return status;
 }
@@ -166,7 +166,7 @@ static enum tw_status call_claim(struct tw_redis *redis)
 static enum tw_status call_ack(struct tw_redis *redis)
 {
 	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_ack(redis, &job, 1, &each);
+	enum tw_status status = tw_redis_finish(redis, &job, 1, TW_REDIS_DONE, NULL, &each);
 
 	return status == TW_OK ? each : status;
 }
@@ -182,7 +182,7 @@ static enum tw_status call_extend(struct tw_redis *redis)
 static enum tw_status call_fail(struct tw_redis *redis)
 {
 	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_fail(redis, &job, 1, 0, "reason", &each);
+	enum tw_status status = tw_redis_finish(redis, &job, 1, TW_REDIS_RETRY, NULL, &each);
 
 	return status == TW_OK ? each : status;
 }
@@ -190,7 +190,7 @@ static enum tw_status call_fail(struct tw_redis *redis)
 static enum tw_status call_release(struct tw_redis *redis)
 {
 	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_release(redis, &job, 1, &each);
+	enum tw_status status = tw_redis_finish(redis, &job, 1, TW_REDIS_SNOOZE, NULL, &each);
 
 	return status == TW_OK ? each : status;
 }

@@ -137,7 +137,7 @@ struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_d
 {
 	struct tw_redis_batch *batch = claim_for(redis, key, lease);
 
-	for (int i = 0; i < 2000 && !tw_redis_batch_count(batch); i++) {
+	for (int i = 0; i < 2000 && !batch->count; i++) {
 		tw_redis_batch_free(batch);
 		wait_for(5 * TW_MILLISECOND);
 		batch = claim_for(redis, key, lease);
@@ -156,14 +156,40 @@ void assert_nothing_due(struct tw_redis *redis, const char *key)
 {
 	struct tw_redis_batch *batch = claim_for(redis, key, TW_SECOND);
 
-	assert_int_equal(tw_redis_batch_count(batch), 0);
+	assert_int_equal(batch->count, 0);
 	tw_redis_batch_free(batch);
 }
 
 const struct tw_redis_job *only_job(const struct tw_redis_batch *batch)
 {
-	assert_int_equal(tw_redis_batch_count(batch), 1);
-	return tw_redis_batch_jobs(batch);
+	assert_int_equal(batch->count, 1);
+	return batch->jobs;
+}
+
+static enum tw_status finish_with(struct tw_redis *redis, const struct tw_redis_batch *batch,
+				  enum tw_redis_outcome outcome,
+				  const struct tw_redis_verdict *verdict)
+{
+	enum tw_status each = TW_INVALID;
+
+	assert_ok(redis, tw_redis_finish(redis, only_job(batch), 1, outcome, verdict, &each));
+	return each;
+}
+
+enum tw_status finish_job(struct tw_redis *redis, const struct tw_redis_batch *batch,
+			  enum tw_redis_outcome outcome)
+{
+	return finish_with(redis, batch, outcome, NULL);
+}
+
+enum tw_status fail_job(struct tw_redis *redis, const struct tw_redis_batch *batch,
+			tw_duration retry_in, const char *reason)
+{
+	bool kill = retry_in == TW_FOREVER;
+	struct tw_redis_verdict verdict = {.retry_in = kill ? 0 : retry_in};
+
+	snprintf(verdict.reason, sizeof(verdict.reason), "%s", reason ? reason : "");
+	return finish_with(redis, batch, kill ? TW_REDIS_KILL : TW_REDIS_RETRY, &verdict);
 }
 
 struct search {

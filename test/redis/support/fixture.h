@@ -65,6 +65,14 @@ struct tw_redis_batch *claim_new(struct tw_redis *redis, const char *key, tw_dur
 void assert_nothing_due(struct tw_redis *redis, const char *key);
 const struct tw_redis_job *only_job(const struct tw_redis_batch *batch);
 
+/* Finishes the batch's only job with that outcome. Returns the job's status. */
+enum tw_status finish_job(struct tw_redis *redis, const struct tw_redis_batch *batch,
+			  enum tw_redis_outcome outcome);
+/* Fails the batch's only job: it is due again after `retry_in`, or with TW_FOREVER a dead letter.
+ * Returns the job's status. */
+enum tw_status fail_job(struct tw_redis *redis, const struct tw_redis_batch *batch,
+			tw_duration retry_in, const char *reason);
+
 /* This is a copy of a task that outlives the call that read it. */
 struct found {
 	enum tw_status status;

@@ -103,19 +103,13 @@ struct hand {
 static void end_job(const struct hand *hand, const struct tw_redis_job *job,
 		    const struct plan *plan, enum tw_redis_outcome outcome)
 {
-	tw_duration wait = outcome == TW_REDIS_KILL || job->attempt >= job->max_attempts
-				   ? TW_FOREVER
-				   : plan->wait_ms * TW_MILLISECOND;
-	const char *end = wait == TW_FOREVER ? "dead" : "retried";
+	const struct tw_redis_verdict verdict = {.retry_in = plan->wait_ms * TW_MILLISECOND,
+						 .reason = "as planned"};
+	bool is_last = outcome == TW_REDIS_KILL || job->attempt >= job->max_attempts;
+	const char *end = outcome == TW_REDIS_DONE ? "done" : is_last ? "dead" : "retried";
 	enum tw_status answer = TW_OK;
-	enum tw_status status;
+	enum tw_status status = tw_redis_finish(hand->redis, job, 1, outcome, &verdict, &answer);
 
-	if (outcome == TW_REDIS_DONE) {
-		end = "done";
-		status = tw_redis_ack(hand->redis, job, 1, &answer);
-	} else {
-		status = tw_redis_fail(hand->redis, job, 1, wait, "as planned", &answer);
-	}
 	if (status != TW_OK)
 		end = "unconfirmed";
 	else if (answer != TW_OK)
@@ -134,8 +128,8 @@ static void *hand_run(void *argument)
 
 		if (tw_redis_claim(hand->redis, i % tw_redis_shard_count(hand->redis), 1,
 				   LEASE_MS * TW_MILLISECOND, &batch, NULL) == TW_OK &&
-		    tw_redis_batch_count(batch)) {
-			const struct tw_redis_job *job = tw_redis_batch_jobs(batch);
+		    batch->count) {
+			const struct tw_redis_job *job = batch->jobs;
 			struct plan plan;
 			enum tw_redis_outcome outcome = job_run(hand->part, job, &plan);
 
