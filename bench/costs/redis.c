@@ -68,7 +68,7 @@ static void add_one(unsigned i)
 
 static void cancel_one(unsigned i)
 {
-	MUST(tw_redis_cancel(redis, keys[first + i], KEY_SIZE));
+	MUST(tw_redis_cancel(redis, keys[first + i], KEY_SIZE, TW_REDIS_OCCURRENCE));
 }
 
 static void add_many(unsigned i)

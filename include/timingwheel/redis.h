@@ -104,15 +104,6 @@ extern "C" {
 	X(TW_REDIS_OUTCOME_UNKNOWN, "no confirmation came; the change may have been made") \
 	X(TW_REDIS_STALE, "another run has taken over")
 
-/*
- * Return the name and the text of a status of the list above. tw_status_name() and tw_status_text()
- * call them.
- *
- * Returns: a static string. For any other status: "TW_UNKNOWN" and "unknown status".
- */
-TW_API const char *tw_redis_status_name(enum tw_status status);
-TW_API const char *tw_redis_status_text(enum tw_status status);
-
 /* Describes a failure. The text never contains a password. */
 struct tw_redis_error {
 	enum tw_status status;
@@ -482,32 +473,26 @@ TW_READS(2, 3)
 TW_API enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *tasks,
 				   size_t count, struct tw_redis_added *each);
 
-/*
- * Removes the task, or one occurrence of a recurring task.
- *
- * The next occurrence of a recurring task still follows. Costs one round trip.
- *
- * Returns:
- *   TW_OK                     the task, or the occurrence, will not run
- *   TW_NOT_FOUND              no task has the key, for example because the task is done
- *   TW_RUNNING                a run has the task on lease; nothing has changed
- */
-TW_READS(2, 3)
-TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size);
+/* What tw_redis_cancel() removes of a recurring task. */
+enum tw_redis_scope {
+	TW_REDIS_OCCURRENCE, /* the present occurrence: the next one follows */
+	TW_REDIS_WHOLE       /* the task with all its later occurrences */
+};
 
 /*
- * Removes the task with all its later occurrences.
+ * Removes a task, or of a recurring one what `scope` selects.
  *
  * Costs one round trip.
  *
  * Returns:
- *   TW_OK                     the task will not run any more
+ *   TW_OK                     the task, or the occurrence, will not run
  *   TW_NOT_FOUND              no task has the key, for example because the task is done
- *   TW_RUNNING                a run has the task on lease; the run continues and may be retried,
- *                             but no occurrence follows
+ *   TW_RUNNING                a run has the task on lease, and continues; it may be retried. With
+ *                             TW_REDIS_WHOLE no occurrence follows, else nothing has changed
  */
 TW_READS(2, 3)
-TW_API enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size);
+TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size,
+				      enum tw_redis_scope scope);
 
 /*
  * Sets another due time: `at_ms` if it is not 0, otherwise `delay` from now.
@@ -579,16 +564,29 @@ TW_READS(2, 3)
 TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
 				   tw_redis_each_fn *each, void *context);
 
+/* What tw_redis_each() lists. */
+enum tw_redis_kind {
+	TW_REDIS_TASKS,  /* tasks, by due time within a shard */
+	TW_REDIS_LETTERS /* dead letters, in no order within a shard */
+};
+
 /*
- * Passes every task to `each`, shard by shard, and by due time within a shard.
+ * Passes every task, or every dead letter, to `each`, shard by shard.
  *
- * `each` may use this tw_redis. A task that changes during the listing may be missed or passed
- * twice. Costs one round trip for every 100 tasks, and at least one for every shard.
+ * `each` may use this tw_redis. What changes during the listing may be missed or passed twice.
+ * Costs one round trip for about every 100 of them, and at least one for every shard.
+ *
+ * A dead letter stays until it is retried, dropped, replaced, or deleted by a worker (dead_max_age,
+ * dead_max_count). Each failed occurrence of a recurring task has a letter of its own, with the key
+ * KEY#due=TIME: TIME is its due time in milliseconds since 1970. It can be retried while the task
+ * recurs; then a task with that key runs once. If KEY has more than 1000 bytes, the letter has the
+ * key KEY, and the next one replaces it.
  *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
  */
-TW_API enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context);
+TW_API enum tw_status tw_redis_each(struct tw_redis *redis, enum tw_redis_kind kind,
+				    tw_redis_each_fn *each, void *context);
 
 /* Counts of a namespace. The shards are counted one after the other, not at the same moment. */
 struct tw_redis_stats {
@@ -657,19 +655,18 @@ TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
 					  size_t *count);
 
 /*
- * Pause and resume the namespace.
+ * Pauses the namespace, or resumes it if `paused` is false.
  *
  * After a pause has returned, no task is leased until the namespace is resumed, neither by a worker
  * nor by tw_redis_claim(). The pause is stored in Redis, so it survives a restart of the server if
  * its data does. Running tasks continue. Adding, moving and cancelling still work. A task whose
- * lease ends during the pause runs again after it. Resuming notifies all workers. On failure some
- * shards may be paused and others not: call again. Costs one round trip to each node.
+ * lease ends during the pause runs again after it. Resuming notifies all workers. Costs one round
+ * trip to each node.
  *
  * Returns:
  *   TW_OK                     the namespace is paused, or resumed, even if it was before
  */
-TW_API enum tw_status tw_redis_pause(struct tw_redis *redis);
-TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
+TW_API enum tw_status tw_redis_pause(struct tw_redis *redis, bool paused);
 
 /*
  * Deletes the namespace with all its keys, also those that stay when it has no task.
@@ -686,7 +683,7 @@ TW_API enum tw_status tw_redis_resume(struct tw_redis *redis);
  *   TW_EXISTS                 it has tasks or dead letters
  *   TW_RUNNING                a worker serves it
  */
-TW_API enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force);
+TW_API enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force);
 
 /* Limits of a namespace, for all its workers together. 0 means no limit. */
 struct tw_redis_limits {
@@ -792,8 +789,8 @@ TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
  *   TW_OK                     all waiting tasks were removed
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
  */
-TW_API enum tw_status tw_redis_drain_group(struct tw_redis *redis, const char *group,
-					   uint64_t *removed);
+TW_API enum tw_status tw_redis_drop_group(struct tw_redis *redis, const char *group,
+					  uint64_t *removed);
 
 /* Highest number of workers of a namespace that are listed, and the longest name of a worker. */
 #define TW_REDIS_WORKERS_MAX 1000
@@ -829,25 +826,6 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
 					   size_t *count);
 
 /*
- * Passes every dead letter to `each`, shard by shard, in no order.
- *
- * `each` may use this tw_redis. A letter that changes during the listing may be missed or passed
- * twice. A dead letter stays until it is retried, dropped, replaced, or deleted by a worker
- * (dead_max_age, dead_max_count). Costs one round trip for about every 100 letters, and at least
- * one for every shard.
- *
- * Each failed occurrence of a recurring task has a letter of its own, with the key KEY#due=TIME:
- * TIME is its due time in milliseconds since 1970. It can be retried while the task recurs; then a
- * task with that key runs once. If KEY has more than 1000 bytes, the letter has the key KEY, and
- * the next one replaces it.
- *
- * Returns:
- *   TW_OK                     all were passed to `each`, or `each` returned false
- */
-TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each,
-					 void *context);
-
-/*
  * Makes a dead letter a task again, due now, with no attempt begun.
  *
  * Costs one round trip.
@@ -858,11 +836,11 @@ TW_API enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_f
  *   TW_EXISTS                 a task has the key; nothing has changed
  */
 TW_READS(2, 3)
-TW_API enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size);
+TW_API enum tw_status tw_redis_retry(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
- * Stores tasks and dead letters that tw_redis_each(), tw_redis_get() or tw_redis_dead_each()
- * returned, from this Redis or another one, as they were.
+ * Stores tasks and dead letters that tw_redis_each() or tw_redis_get() returned, from this Redis or
+ * another one, as they were.
  *
  * A task keeps its due time, even if that has passed, its attempts, its series and its occurrence.
  * A leased task is due when its lease would have ended. The fields used are task, except its delay
@@ -899,7 +877,7 @@ TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_r
  *   TW_NOT_FOUND              no dead letter has the key
  */
 TW_READS(2, 3)
-TW_API enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size);
+TW_API enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, size_t key_size);
 
 /* A job: one run of a task, which the caller has on lease. */
 struct tw_redis_job {
@@ -1322,29 +1300,19 @@ struct tw_redis_worker_stats {
 };
 
 /*
- * Returns the worker's statistics, for all its namespaces together, in *stats.
+ * Returns the worker's statistics in *stats, for one of its namespaces or, if `name_space` is NULL,
+ * for all together.
  *
- * Also after the worker was stopped.
- *
- * Returns:
- *   TW_OK                     *stats is filled
- */
-TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
-						struct tw_redis_worker_stats *stats);
-
-/*
- * Returns the worker's statistics for one of its namespaces in *stats.
- *
- * losses, reconnects, round_trips and turned are those of the whole worker. Any thread, also after
- * the worker was stopped.
+ * losses, reconnects, round_trips and turned are always those of the whole worker. Also after the
+ * worker was stopped.
  *
  * Returns:
  *   TW_OK                     *stats is filled
  *   TW_NOT_FOUND              the worker does not serve that namespace
  */
-TW_API enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
-						       const char *name_space,
-						       struct tw_redis_worker_stats *stats);
+TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
+						const char *name_space,
+						struct tw_redis_worker_stats *stats);
 
 /*
  * Copies the reason why Redis is unavailable to the worker to *error.

@@ -97,9 +97,9 @@ static void worker_look(struct board *board)
 	tw_redis_worker_get_hosts(board->worker, board->hosts, BOARD_HOSTS, &board->host_count);
 	hosts_fold(board);
 	for (size_t i = 0; i < board->space_count; i++)
-		tw_redis_worker_get_source_stats(board->worker, board->spaces[i].name,
-						 &board->spaces[i].runs);
-	tw_redis_worker_get_stats(board->worker, &board->figures.stats);
+		tw_redis_worker_get_stats(board->worker, board->spaces[i].name,
+					  &board->spaces[i].runs);
+	tw_redis_worker_get_stats(board->worker, NULL, &board->figures.stats);
 	tw_redis_worker_last_error(board->worker, &error);
 	if (error.status != TW_OK)
 		board->failure = error;

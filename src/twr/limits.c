@@ -45,5 +45,5 @@ enum tw_status limits_write(struct tw_redis *redis, const struct limit_figures *
 	status = tw_redis_set_limits(redis, &whole);
 	if (status != TW_OK)
 		return status;
-	return limits->paused ? tw_redis_pause(redis) : tw_redis_resume(redis);
+	return tw_redis_pause(redis, limits->paused);
 }

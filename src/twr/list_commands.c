@@ -20,9 +20,9 @@ static bool list_each(void *argument, const struct tw_redis_info *info)
 
 int command_list(struct tw_redis *redis, struct arguments *arguments)
 {
-	return outcome_of_call(redis, arguments->dead
-					      ? tw_redis_dead_each(redis, list_each, arguments)
-					      : tw_redis_each(redis, list_each, arguments));
+	enum tw_redis_kind kind = arguments->dead ? TW_REDIS_LETTERS : TW_REDIS_TASKS;
+
+	return outcome_of_call(redis, tw_redis_each(redis, kind, list_each, arguments));
 }
 
 /* Shows the numbers of tasks: a line each, or one line for all. */

@@ -203,7 +203,7 @@ static void answer_health(const struct listener *listener, struct answer *answer
 {
 	struct tw_redis_worker_stats stats;
 
-	tw_redis_worker_get_stats(listener->board->worker, &stats);
+	tw_redis_worker_get_stats(listener->board->worker, NULL, &stats);
 	if (stats.turned <= listener->options->health_limit)
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else

@@ -132,7 +132,7 @@ static int sweep_all(struct tw_redis *redis, const struct arguments *arguments, 
 	do {
 		before = sweep.count;
 		sweep.left = 0;
-		status = tw_redis_dead_each(redis, sweep_each, &sweep);
+		status = tw_redis_each(redis, TW_REDIS_LETTERS, sweep_each, &sweep);
 		if (status == TW_OK)
 			status = sweep.status;
 	} while (status == TW_OK && sweep.count > before && ++sweep.passes < PASSES_MAX);
@@ -145,8 +145,9 @@ int command_cancel(struct tw_redis *redis, struct arguments *arguments)
 {
 	const struct tw_redis_task *task = &arguments->task;
 
-	return outcome_of_call(redis, (arguments->all ? tw_redis_end : tw_redis_cancel)(
-					      redis, task->key, task->key_size));
+	return outcome_of_call(
+		redis, tw_redis_cancel(redis, task->key, task->key_size,
+				       arguments->all ? TW_REDIS_WHOLE : TW_REDIS_OCCURRENCE));
 }
 
 /* Takes the dead letter of the key, or all of them. */
@@ -169,14 +170,14 @@ static int letter_take(struct tw_redis *redis, const struct arguments *arguments
 
 int command_retry(struct tw_redis *redis, struct arguments *arguments)
 {
-	return letter_take(redis, arguments, tw_redis_dead_retry);
+	return letter_take(redis, arguments, tw_redis_retry);
 }
 
 static int group_drop(struct tw_redis *redis, const struct arguments *arguments)
 {
 	uint64_t removed = 0;
-	int exit_code = outcome_of_call(
-		redis, tw_redis_drain_group(redis, arguments->task.group, &removed));
+	int exit_code =
+		outcome_of_call(redis, tw_redis_drop_group(redis, arguments->task.group, &removed));
 
 	show_count(arguments, removed, 0);
 	return exit_code;
@@ -184,7 +185,7 @@ static int group_drop(struct tw_redis *redis, const struct arguments *arguments)
 
 static int namespace_drop(struct tw_redis *redis, const struct arguments *arguments)
 {
-	enum tw_status status = tw_redis_delete_namespace(redis, arguments->force);
+	enum tw_status status = tw_redis_drop_namespace(redis, arguments->force);
 	struct tw_redis_error error = {0};
 
 	if (status != TW_EXISTS && status != TW_RUNNING)
@@ -200,5 +201,5 @@ int command_drop(struct tw_redis *redis, struct arguments *arguments)
 		return namespace_drop(redis, arguments);
 	if (arguments->task.group)
 		return group_drop(redis, arguments);
-	return letter_take(redis, arguments, tw_redis_dead_drop);
+	return letter_take(redis, arguments, tw_redis_drop);
 }

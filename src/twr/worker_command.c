@@ -47,7 +47,7 @@ static void tell_counts(struct tw_redis_worker *worker)
 {
 	struct tw_redis_worker_stats stats;
 
-	tw_redis_worker_get_stats(worker, &stats);
+	tw_redis_worker_get_stats(worker, NULL, &stats);
 	fputs("twr: ", stderr);
 	figures_write(stderr, FIGURES_OF_RUNS, &stats, ", ");
 	fputc('\n', stderr);

@@ -128,7 +128,7 @@ static void occurrences_follow_the_calendar(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 	run_once(fixture, "a");
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
-	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_OK);
+	assert_int_equal(tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE), TW_OK);
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
 }
 
@@ -268,7 +268,7 @@ static void times_after_the_end_are_not_missed(void **state)
 		assert_nothing_due(fixture->redis, "a");
 		assert_int_equal(find_task(fixture->redis, "a").due_ms,
 				 at_ms + later[missed] * hour_ms);
-		assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_OK);
+		assert_int_equal(tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE), TW_OK);
 	}
 }
 
@@ -391,7 +391,8 @@ static void listings_show_the_calendar(void **state)
 		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, task_write, text));
 		assert_string_equal(text,
 				    i ? "*/5  9 * * MON|UTC|1|0" : "*/5  9 * * MON|" ZONE "|1|0");
-		assert_ok(fixture->redis, tw_redis_each(fixture->redis, task_write, text));
+		assert_ok(fixture->redis,
+			  tw_redis_each(fixture->redis, TW_REDIS_TASKS, task_write, text));
 		assert_string_equal(text,
 				    i ? "*/5  9 * * MON|UTC|1|0" : "*/5  9 * * MON|" ZONE "|1|0");
 		task.zone = NULL;
@@ -500,7 +501,7 @@ static void zone_that_a_worker_does_not_know_is_counted(void **state)
 	runs_init(&runs, 100);
 	runs_attach(&runs, &options);
 	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.unscheduled);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.unscheduled);
 	tw_redis_worker_destroy(worker);
 	assert_int_equal(runs_count(&runs), 0);
 	assert_entry_begins(fixture, "a", "skip 1 cron * Nowhere/Land 0 * * * *");

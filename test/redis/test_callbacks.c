@@ -610,7 +610,7 @@ static void callback_longer_than_its_lease_is_extended_and_made_once(void **stat
 	atomic_store_explicit(&is_held, true, memory_order_relaxed);
 	add_call(fixture, "a", "/held");
 	/* The lease is extended each third of it. */
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.extended >= 4);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.extended >= 4);
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(http_server_count(&http), 1);
@@ -678,7 +678,7 @@ static void host_that_hangs_holds_up_no_other(void **state)
 	assert_true(wall_clock() - before < 10 * TW_SECOND);
 	/* No more than its share runs at a time, and no postponed call is lost. */
 	assert_int_equal(http_server_busiest(&http), 8);
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	assert_true(stats.put_off > 0);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);

@@ -91,12 +91,12 @@ static enum tw_status done_or_gone(enum tw_status status)
 
 static enum tw_status call_cancel(struct stage *stage)
 {
-	return done_or_gone(tw_redis_cancel(stage->redis, "due", 3));
+	return done_or_gone(tw_redis_cancel(stage->redis, "due", 3, TW_REDIS_OCCURRENCE));
 }
 
 static enum tw_status call_end(struct stage *stage)
 {
-	return done_or_gone(tw_redis_end(stage->redis, "due", 3));
+	return done_or_gone(tw_redis_cancel(stage->redis, "due", 3, TW_REDIS_WHOLE));
 }
 
 static enum tw_status call_move(struct stage *stage)
@@ -121,14 +121,14 @@ static enum tw_status call_each(struct stage *stage)
 {
 	int count = 0;
 
-	return tw_redis_each(stage->redis, ignore_info, &count);
+	return tw_redis_each(stage->redis, TW_REDIS_TASKS, ignore_info, &count);
 }
 
 static enum tw_status call_dead_each(struct stage *stage)
 {
 	int count = 0;
 
-	return tw_redis_dead_each(stage->redis, ignore_info, &count);
+	return tw_redis_each(stage->redis, TW_REDIS_LETTERS, ignore_info, &count);
 }
 
 static enum tw_status call_dead_add(struct stage *stage)
@@ -141,12 +141,12 @@ static enum tw_status call_dead_add(struct stage *stage)
 
 static enum tw_status call_dead_retry(struct stage *stage)
 {
-	return done_or_gone(tw_redis_dead_retry(stage->redis, "letter", 6));
+	return done_or_gone(tw_redis_retry(stage->redis, "letter", 6));
 }
 
 static enum tw_status call_dead_drop(struct stage *stage)
 {
-	return done_or_gone(tw_redis_dead_drop(stage->redis, "letter", 6));
+	return done_or_gone(tw_redis_drop(stage->redis, "letter", 6));
 }
 
 static enum tw_status call_get_stats(struct stage *stage)
@@ -158,12 +158,12 @@ static enum tw_status call_get_stats(struct stage *stage)
 
 static enum tw_status call_pause(struct stage *stage)
 {
-	return tw_redis_pause(stage->redis);
+	return tw_redis_pause(stage->redis, true);
 }
 
 static enum tw_status call_resume(struct stage *stage)
 {
-	return tw_redis_resume(stage->redis);
+	return tw_redis_pause(stage->redis, false);
 }
 
 static enum tw_status call_set_limits(struct stage *stage)
@@ -622,7 +622,7 @@ static void work_with_fault(void *context)
 	fixture_open_one_shard((void **)&(struct fixture *){work->fixture});
 	runs_init(&work->runs, 100);
 	runs_attach(&work->runs, &options);
-	assert_ok(work->fixture->redis, tw_redis_pause(work->fixture->redis));
+	assert_ok(work->fixture->redis, tw_redis_pause(work->fixture->redis, true));
 	worker = worker_start(&work->fixture->options, &options);
 	add_one(work->fixture->redis, &handled);
 	for (int i = 0; i < 3; i++) {
@@ -641,7 +641,7 @@ static void work_with_fault(void *context)
 	begin_faults();
 	/* Both calls publish hints; the worker asks for permits, and claims. */
 	WAIT_UNTIL(tw_redis_set_limits(work->fixture->redis, &limits) == TW_OK);
-	WAIT_UNTIL(tw_redis_resume(work->fixture->redis) == TW_OK);
+	WAIT_UNTIL(tw_redis_pause(work->fixture->redis, false) == TW_OK);
 	WAIT_UNTIL(work_is_done(work));
 	/* Fixed pauses let events that come late in one attempt come in each. */
 	for (int i = 0; i < 20; i++)
@@ -749,10 +749,10 @@ static void worker_outlives_a_time_without_memory(void **state)
 	worker = worker_start(&fixture->options, &options);
 	add_task(fixture->redis, "before", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(tw_redis_worker_get_stats(worker, &before), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &before), TW_OK);
 	add_task(fixture->redis, "while", 50 * TW_MILLISECOND);
 	fail_allocation(1, true);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK &&
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
 		   stats.round_trips >= before.round_trips + 10);
 	assert_true(end_faults());
 	WAIT_UNTIL(ends_count_of(&runs, "while", TW_REDIS_END_DONE) == 1);

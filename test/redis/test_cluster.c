@@ -242,7 +242,7 @@ static void calls_reach_every_node(void **state)
 	}
 	assert_ok(redis, tw_redis_add(redis, tasks, 200, NULL));
 	assert_int_equal(stats_of(redis).tasks, 200);
-	assert_ok(redis, tw_redis_each(redis, count_one, &listed));
+	assert_ok(redis, tw_redis_each(redis, TW_REDIS_TASKS, count_one, &listed));
 	assert_int_equal(listed, 200);
 	assert_ok(redis, tw_redis_get_groups(redis, groups, 3, &count));
 	assert_int_equal(count, 2);
@@ -649,7 +649,7 @@ static void silent_node_holds_up_no_task_of_another(void **state)
 	assert_int_equal(kill(cluster.nodes[0].pid, SIGSTOP), 0);
 	before = wall_clock();
 	/* The run is longer than its lease, which is extended each third of it. */
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.extended >= 4);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.extended >= 4);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	for (int i = 0; i < 50; i++) {

@@ -110,7 +110,7 @@ static void tasks_and_their_worker_go_over_tls(void **state)
 	assert_each_ran(&runs, 50, 1);
 	/* Hints come over TLS as well. */
 	add_task(redis, "later", 200 * TW_MILLISECOND);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.hints > 0);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.hints > 0);
 	/* Its end must not reach the next test. */
 	WAIT_UNTIL(ends_count(&runs) == 51);
 	worker_stop(worker);

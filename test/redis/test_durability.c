@@ -251,9 +251,9 @@ static void pause_whose_wait_is_lost_is_made_again(void **state)
 	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
 	/* The next greeting is answered with +OK, and the wait is not. */
 	tw_redis_set_patience(50 * TW_MILLISECOND);
-	assert_int_equal(tw_redis_pause(redis), TW_REDIS_OUTCOME_UNKNOWN);
+	assert_int_equal(tw_redis_pause(redis, true), TW_REDIS_OUTCOME_UNKNOWN);
 	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
-	assert_ok(redis, tw_redis_pause(redis));
+	assert_ok(redis, tw_redis_pause(redis, true));
 	tw_redis_set_patience(0);
 	tw_redis_close(redis);
 }

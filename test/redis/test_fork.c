@@ -158,8 +158,8 @@ static int use_worker(void *worker)
 	struct tw_redis_error error;
 	size_t count;
 
-	return tw_redis_worker_get_stats(worker, &stats) != TW_INVALID ||
-	       tw_redis_worker_get_source_stats(worker, "default", &stats) != TW_INVALID ||
+	return tw_redis_worker_get_stats(worker, NULL, &stats) != TW_INVALID ||
+	       tw_redis_worker_get_stats(worker, "default", &stats) != TW_INVALID ||
 	       tw_redis_worker_get_hosts(worker, NULL, 0, &count) != TW_INVALID ||
 	       tw_redis_worker_last_error(worker, &error) != TW_INVALID ||
 	       tw_redis_worker_stop(worker, 0) != TW_INVALID ||

@@ -46,7 +46,7 @@ static void full_memory_stops_only_adds(void **state)
 	assert_non_null(strstr(error.text, "maxmemory"));
 	assert_int_equal(stats_of(other).tasks, 2);
 	assert_int_equal(find_task(other, "a").status, TW_OK);
-	assert_ok(other, tw_redis_each(other, each_ends, &listed));
+	assert_ok(other, tw_redis_each(other, TW_REDIS_TASKS, each_ends, &listed));
 	assert_int_equal(listed, 2);
 	assert_ok(other, cancel_task(other, "a"));
 	set_memory(fixture, "0");
@@ -72,7 +72,8 @@ static void workers_drain_a_full_memory(void **state)
 	runs.gate_is_shut = true;
 	runs.outcome = TW_REDIS_KILL;
 	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.extended >= 4 * 4);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
+		   stats.extended >= 4 * 4);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) >= 1);
 	pthread_mutex_lock(&runs.lock);
@@ -109,8 +110,8 @@ static void replica_can_be_looked_at(void **state)
 	redis = client_open(&options);
 	assert_int_equal(stats_of(redis).tasks, 1);
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
-	assert_ok(redis, tw_redis_each(redis, each_ends, &listed));
-	assert_ok(redis, tw_redis_dead_each(redis, each_ends, &listed));
+	assert_ok(redis, tw_redis_each(redis, TW_REDIS_TASKS, each_ends, &listed));
+	assert_ok(redis, tw_redis_each(redis, TW_REDIS_LETTERS, each_ends, &listed));
 	assert_int_equal(listed, 1);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
 	tw_redis_close(redis);

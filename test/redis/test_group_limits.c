@@ -235,12 +235,12 @@ static void drain_leaves_other_groups(void **state)
 	add_one(fixture->redis, &recurring);
 	batch = claim_for(fixture->redis, "t-0", TW_MINUTE);
 	assert_true(batch->count > 0);
-	assert_ok(fixture->redis, tw_redis_drain_group(fixture->redis, "t", &removed));
+	assert_ok(fixture->redis, tw_redis_drop_group(fixture->redis, "t", &removed));
 	/* The tasks on lease and those of the other group stay. */
 	assert_int_equal(stats_of(fixture->redis).tasks, 2505 - removed);
 	assert_in_range(2505 - removed, 4, batch->count + 4);
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
-	assert_ok(fixture->redis, tw_redis_drain_group(fixture->redis, "t", &removed));
+	assert_ok(fixture->redis, tw_redis_drop_group(fixture->redis, "t", &removed));
 	assert_int_equal(removed, 0);
 	tw_redis_batch_free(batch);
 }
@@ -444,9 +444,9 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(tw_redis_get_group_limits(redis, "a", NULL), TW_INVALID);
 	assert_int_equal(tw_redis_each_group_limits(NULL, take_rule, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_each_group_limits(redis, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_drain_group(NULL, "a", NULL), TW_INVALID);
-	assert_int_equal(tw_redis_drain_group(redis, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_drain_group(redis, "a\n", NULL), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_drop_group(NULL, "a", NULL), TW_INVALID);
+	assert_int_equal(tw_redis_drop_group(redis, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_drop_group(redis, "a\n", NULL), TW_REDIS_BAD_DATA);
 }
 
 int main(void)

@@ -184,7 +184,7 @@ static void task_of_a_group_is_listed_moved_and_taken_out(void **state)
 	assert_int_equal(stats_of(fixture->redis).due, 0);
 	assert_ok(fixture->redis, tw_redis_move(fixture->redis, "a", 1, 0, 2 * TW_HOUR, &due));
 	assert_int_equal(get(fixture->redis, "a").due_ms, due);
-	assert_ok(fixture->redis, tw_redis_each(fixture->redis, see, &seen));
+	assert_ok(fixture->redis, tw_redis_each(fixture->redis, TW_REDIS_TASKS, see, &seen));
 	assert_int_equal(seen.count, 1);
 	assert_int_equal(seen.due_ms, due);
 	assert_ok(fixture->redis, move_task(fixture->redis, "a", 0));
@@ -243,7 +243,7 @@ static void dead_letter_comes_back_into_its_group(void **state)
 	batch = claim(fixture->redis, 1, long_lease);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "no"), TW_OK);
 	tw_redis_batch_free(batch);
-	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
 	assert_claimed(fixture->redis, 1, "g", 1);
 }
 

@@ -183,7 +183,7 @@ static void task_whose_last_lease_ended_can_be_retried_as_it_was(void **state)
 	assert_int_equal(dead.status, TW_OK);
 	assert_string_equal(dead.reason, "the lease of its last attempt expired");
 	assert_string_equal(dead.body, "the body");
-	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
 	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
 }
 

@@ -52,7 +52,7 @@ static void letter_that_is_put_there_is_all_that_it_was(void **state)
 	assert_string_equal(found.reason, "its reason");
 	assert_string_equal(found.body, "the body");
 	assert_int_equal(indexed(fixture, "a"), 1);
-	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
 	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
 	assert_int_equal(indexed(fixture, "a"), 0);
 }
@@ -85,7 +85,7 @@ static void letter_is_put_there_as_its_mode_says(void **state)
 	assert_ok(redis, add_letter(redis, "a", 4, TW_REDIS_ANY));
 	assert_int_equal(find_dead(redis, "a").due_ms, 4);
 	assert_int_equal(stats_of(redis).dead, 1);
-	assert_ok(redis, tw_redis_dead_drop(redis, "a", 1));
+	assert_ok(redis, tw_redis_drop(redis, "a", 1));
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
@@ -178,7 +178,7 @@ static void oldest_letters_go_if_there_are_too_many_in_a_shard(void **state)
 	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	key_of_shard(fixture->redis, 2, 1, key);
-	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, key, strlen(key)));
+	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, key, strlen(key)));
 	assert_letters(fixture, 1, 4, 5);
 	worker_stop(worker);
 }
@@ -254,7 +254,8 @@ static void invalid_letters_are_not_listed(void **state)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		redis_server_number(&fixture->server, "HSET {tw/%s/1}dead other-%d %s",
 				    fixture->name_space, (int)i, texts[i]);
-	assert_ok(fixture->redis, tw_redis_dead_each(fixture->redis, count_letter, &count));
+	assert_ok(fixture->redis,
+		  tw_redis_each(fixture->redis, TW_REDIS_LETTERS, count_letter, &count));
 	assert_int_equal(count, 2);
 }
 
@@ -283,8 +284,10 @@ static void listings_of_large_bodies_come_in_small_pages(void **state)
 	add_letters(fixture, 2, 300);
 	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET %s %s",
 					 "client-output-buffer-limit", "normal 1mb 0 0"));
-	assert_ok(fixture->redis, tw_redis_dead_each(fixture->redis, count_letter, &letters));
-	assert_ok(fixture->redis, tw_redis_each(fixture->redis, count_letter, &tasks));
+	assert_ok(fixture->redis,
+		  tw_redis_each(fixture->redis, TW_REDIS_LETTERS, count_letter, &letters));
+	assert_ok(fixture->redis,
+		  tw_redis_each(fixture->redis, TW_REDIS_TASKS, count_letter, &tasks));
 	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET %s %s",
 					 "client-output-buffer-limit", "normal 0 0 0"));
 	assert_int_equal(letters, LARGE + 300);

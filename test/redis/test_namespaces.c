@@ -65,7 +65,7 @@ static void pause_of_one_namespace_is_no_pause_of_another(void **state)
 	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
 
-	assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
 	add_task(fixture->redis, "a", 0);
 	assert_nothing_due(fixture->redis, "a");
 	tw_redis_batch_free(claim_new(second, "a", TW_MINUTE));
@@ -94,18 +94,18 @@ static void unused_namespace_is_deleted(void **state)
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
 
 	add_task(second, "a", TW_HOUR);
-	assert_int_equal(tw_redis_delete_namespace(NULL, true), TW_INVALID);
-	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_EXISTS);
+	assert_int_equal(tw_redis_drop_namespace(NULL, true), TW_INVALID);
+	assert_int_equal(tw_redis_drop_namespace(fixture->redis, false), TW_EXISTS);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, ""), TW_OK);
 	tw_redis_batch_free(batch);
-	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_EXISTS);
-	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "a", 1));
+	assert_int_equal(tw_redis_drop_namespace(fixture->redis, false), TW_EXISTS);
+	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, "a", 1));
 	assert_ok(fixture->redis,
 		  tw_redis_set_group_limits(fixture->redis, "g",
 					    &(struct tw_redis_group_limits){.weight = 2}));
-	assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
 	assert_true(count_all_keys(fixture, fixture->name_space) >= 2 * SHARDS);
-	assert_ok(fixture->redis, tw_redis_delete_namespace(fixture->redis, false));
+	assert_ok(fixture->redis, tw_redis_drop_namespace(fixture->redis, false));
 	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);
 	assert_int_equal(find_task(second, "a").status, TW_OK);
 	tw_redis_close(second);
@@ -124,12 +124,12 @@ static void namespace_in_use_is_deleted_by_force(void **state)
 		assert_ok(fixture->redis, tw_redis_get_workers(fixture->redis, NULL, 0, &count));
 		wait_for(10 * TW_MILLISECOND);
 	}
-	assert_int_equal(tw_redis_delete_namespace(fixture->redis, false), TW_RUNNING);
+	assert_int_equal(tw_redis_drop_namespace(fixture->redis, false), TW_RUNNING);
 	tw_redis_last_error(fixture->redis, &error);
 	assert_non_null(strstr(error.text, "a worker"));
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	add_task(fixture->redis, "a", TW_HOUR);
-	assert_ok(fixture->redis, tw_redis_delete_namespace(fixture->redis, true));
+	assert_ok(fixture->redis, tw_redis_drop_namespace(fixture->redis, true));
 	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);
 	/* Its handle can still add tasks. */
 	add_task(fixture->redis, "a", TW_HOUR);

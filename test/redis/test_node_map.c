@@ -308,7 +308,7 @@ static void replies_that_a_former_master_owes_are_waited_for(void **state)
 	answer = answer_as_a_replica;
 	/* relaxed: no call runs */
 	atomic_store_explicit(&asked, 0, memory_order_relaxed);
-	assert_ok(redis, tw_redis_pause(redis));
+	assert_ok(redis, tw_redis_pause(redis, true));
 	/* relaxed: all has been answered */
 	assert_int_equal(atomic_load_explicit(&asked, memory_order_relaxed), SHARDS + 1);
 	tw_redis_close(redis);

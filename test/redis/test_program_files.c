@@ -341,7 +341,7 @@ static void modes_are_for_all_lines(void **state)
 	assert_true(said("2 added, 1 refused"));
 	assert_int_equal(find_task(fixture->redis, "there").body_size, 0);
 	assert_int_equal(find_dead(fixture->redis, "new").due_ms, 5);
-	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "new", 3));
+	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, "new", 3));
 	assert_int_equal(cancel_task(fixture->redis, "new"), TW_OK);
 	assert_int_equal(TWR("load", path, "--replace"), 1);
 	assert_true(said("twr: line 2: there is no such task\n"));

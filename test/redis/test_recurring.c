@@ -188,7 +188,7 @@ static void another_rhythm_begins_again(void **state)
 
 	first.every = first.delay = TW_HOUR;
 	for (int i = 0; i < 6; i++) {
-		(void)tw_redis_end(fixture->redis, "a", 1);
+		(void)tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE);
 		first_ms = add_one(fixture->redis, &first);
 		for (int k = 0; k < 6; k++)
 			others[k] = first;
@@ -219,8 +219,8 @@ static void cancelled_occurrence_is_followed_by_the_next(void **state)
 	due_ms = add_one(fixture->redis, &task);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms + TW_HOUR / TW_MILLISECOND);
-	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_OK);
-	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE), TW_OK);
+	assert_int_equal(tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE), TW_NOT_FOUND);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
 }
@@ -250,7 +250,7 @@ static void ended_while_it_runs_it_is_the_last(void **state)
 
 	add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
-	assert_int_equal(tw_redis_end(fixture->redis, "a", 1), TW_RUNNING);
+	assert_int_equal(tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE), TW_RUNNING);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	assert_int_equal(ack(fixture, batch), TW_OK);
 	tw_redis_batch_free(batch);
@@ -297,13 +297,13 @@ static void dead_occurrences_can_be_retried(void **state)
 	}
 	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
 	assert_int_equal(stats_of(fixture->redis).dead, COUNT);
-	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
 	for (int i = 0; i < COUNT; i++) {
 		found = occurrence_letter(fixture, first + i * PERIOD_MS, key);
 		assert_int_equal(found.status, TW_OK);
 		assert_int_equal(tw_redis_shard(fixture->redis, key, strlen(key)),
 				 tw_redis_shard(fixture->redis, "a", 1));
-		assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, key, strlen(key)));
+		assert_ok(fixture->redis, tw_redis_retry(fixture->redis, key, strlen(key)));
 		batch = await_claim(fixture->redis, key, TW_MINUTE);
 		assert_int_equal(only_job(batch)->key_size, strlen(key));
 		assert_memory_equal(only_job(batch)->key, key, strlen(key));
@@ -444,7 +444,8 @@ static void listings_show_how_it_recurs(void **state)
 		assert_ok(fixture->redis, tw_redis_get(fixture->redis, "a", 1, task_copy, &found));
 		assert_int_equal(found.every, PERIOD_MS * TW_MILLISECOND);
 		assert_int_equal(found.missed, missed);
-		assert_ok(fixture->redis, tw_redis_each(fixture->redis, task_copy, &found));
+		assert_ok(fixture->redis,
+			  tw_redis_each(fixture->redis, TW_REDIS_TASKS, task_copy, &found));
 		assert_int_equal(found.every, PERIOD_MS * TW_MILLISECOND);
 		assert_int_equal(found.missed, missed);
 	}
@@ -467,8 +468,8 @@ static void bad_recurrences_are_refused(void **state)
 	task.every = TW_SECOND;
 	task.missed = TW_REDIS_MISSED_ALL + 1;
 	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_end(fixture->redis, "", 0), TW_INVALID);
-	assert_int_equal(tw_redis_end(NULL, "a", 1), TW_INVALID);
+	assert_int_equal(tw_redis_cancel(fixture->redis, "", 0, TW_REDIS_WHOLE), TW_INVALID);
+	assert_int_equal(tw_redis_cancel(NULL, "a", 1, TW_REDIS_WHOLE), TW_INVALID);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -528,7 +529,7 @@ static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *in
 	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
 	for (int i = 0; i < 3000 && !stats.skipped; i++) {
 		wait_for(10 * TW_MILLISECOND);
-		assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+		assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	}
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
@@ -553,7 +554,7 @@ static void occurrences_that_would_begin_too_late_are_skipped(void **state)
 		assert_int_equal(claim_too_late(fixture, &info, 21 * TW_HOUR / 2), counts[missed]);
 		assert_int_equal(occurrence_of(fixture, "a"),
 				 info.due_ms + after[missed] * hour_ms);
-		(void)tw_redis_end(fixture->redis, "a", 1);
+		(void)tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE);
 	}
 	assert_int_equal(claim_too_late(fixture, &once, 2 * TW_SECOND), 1);
 	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);

@@ -351,14 +351,14 @@ static void worker_outlives_random_replies(void **state)
 		wait_for(5 * TW_MILLISECOND);
 	}
 	/* The worker continues: it learns that there are no limits, and claims. */
-	assert_int_equal(tw_redis_worker_get_stats(worker, &before), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &before), TW_OK);
 	do {
 		assert_in_range(++tries, 1, 100);
 		set_reply(no_limits, sizeof(no_limits) - 1);
 		wait_for(150 * TW_MILLISECOND);
 		set_reply(idle, sizeof(idle) - 1);
 		wait_for(150 * TW_MILLISECOND);
-		assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+		assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	} while (stats.claims == before.claims);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
@@ -418,7 +418,8 @@ static void worker_asks_for_permits_again_whatever_the_reply(void **state)
 	set_reply(ages, sizeof(ages) - 1);
 	before = wall_clock();
 	worker = worker_start(&redis_options, &options);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, &stats) == TW_OK && stats.round_trips >= 4);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
+		   stats.round_trips >= 4);
 	/* There is one round trip each third of a lease. */
 	assert_true(wall_clock() - before >= 90 * TW_MILLISECOND);
 	assert_int_equal(stats.claims, 0);

@@ -143,7 +143,7 @@ static void reserved_fields_of_what_a_namespace_has_become_0(void **state)
 	assert_int_equal(count, 1);
 	ASSERT_FILLED(&row);
 	assert_ok(redis, tw_redis_get(redis, "one", 3, see, &seen));
-	assert_ok(redis, tw_redis_each(redis, see, &seen));
+	assert_ok(redis, tw_redis_each(redis, TW_REDIS_TASKS, see, &seen));
 	assert_int_equal(seen, 2);
 }
 
@@ -163,10 +163,9 @@ static void reserved_fields_of_what_a_worker_has_become_0(void **state)
 	assert_int_equal(tw_redis_worker_last_error(worker, &error), TW_OK);
 	ASSERT_FILLED(&error);
 	SPOIL(&stats);
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	ASSERT_FILLED(&stats);
-	assert_int_equal(tw_redis_worker_get_source_stats(worker, fixture->name_space, &stats),
-			 TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, fixture->name_space, &stats), TW_OK);
 	ASSERT_FILLED(&stats);
 	SPOIL(&host);
 	assert_int_equal(tw_redis_worker_get_hosts(worker, &host, 1, &count), TW_OK);

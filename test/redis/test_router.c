@@ -215,7 +215,7 @@ static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
 		tw_redis_close(other);
 		/* This script may run while the memory is full. */
 		other = open_with(TW_SECOND);
-		assert_ok(other, tw_redis_pause(other));
+		assert_ok(other, tw_redis_pause(other, true));
 		assert_int_equal(scripts.flagged, cases[i].flagged);
 		tw_redis_close(other);
 	}

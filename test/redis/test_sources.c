@@ -91,7 +91,7 @@ static struct tw_redis_worker_stats stats_of_source(struct tw_redis_worker *work
 {
 	struct tw_redis_worker_stats stats = {0};
 
-	assert_int_equal(tw_redis_worker_get_source_stats(worker, names[number], &stats), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, names[number], &stats), TW_OK);
 	return stats;
 }
 
@@ -237,14 +237,14 @@ static void pause_of_one_namespace_holds_up_no_other(void **state)
 {
 	struct tw_redis_worker *worker;
 
-	assert_ok(clients[0], tw_redis_pause(clients[0]));
+	assert_ok(clients[0], tw_redis_pause(clients[0], true));
 	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 	add_many_to(0, 20);
 	add_many_to(1, 20);
 	WAIT_UNTIL(ends_count(&runs) == 20);
 	assert_int_equal(runs_of(1, 20), 20);
 	assert_int_equal(stats_of(clients[0]).due, 20);
-	assert_ok(clients[0], tw_redis_resume(clients[0]));
+	assert_ok(clients[0], tw_redis_pause(clients[0], false));
 	WAIT_UNTIL(ends_count(&runs) == 40);
 	worker_stop(worker);
 }
@@ -328,7 +328,7 @@ static void counts_of_the_namespaces_add_up(void **state)
 		add_many_to(i, 10 * (i + 1));
 	WAIT_UNTIL(ends_count(&runs) == 60);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
-	assert_int_equal(tw_redis_worker_get_stats(worker, &all), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &all), TW_OK);
 	assert_int_equal(all.claimed, 60);
 	assert_int_equal(all.done, 60);
 	for (int i = 0; i < NAMESPACES; i++) {
@@ -342,10 +342,9 @@ static void counts_of_the_namespaces_add_up(void **state)
 		lateness += own.lateness.total_us;
 	}
 	assert_int_equal(lateness, all.lateness.total_us);
-	assert_int_equal(tw_redis_worker_get_source_stats(worker, "another", &all), TW_NOT_FOUND);
-	assert_int_equal(tw_redis_worker_get_source_stats(worker, NULL, &all), TW_INVALID);
-	assert_int_equal(tw_redis_worker_get_source_stats(worker, names[0], NULL), TW_INVALID);
-	assert_int_equal(tw_redis_worker_get_source_stats(NULL, names[0], &all), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_stats(worker, "another", &all), TW_NOT_FOUND);
+	assert_int_equal(tw_redis_worker_get_stats(worker, names[0], NULL), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_stats(NULL, names[0], &all), TW_INVALID);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 

@@ -313,7 +313,7 @@ static void bad_arguments_are_invalid(void **state)
 	for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
 		assert_int_equal(tw_redis_add(redis, &tasks[i], 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_add(NULL, &tasks[0], 1, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_cancel(redis, "", 0), TW_INVALID);
+	assert_int_equal(tw_redis_cancel(redis, "", 0, TW_REDIS_OCCURRENCE), TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 4, 1, long_lease, &batch, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 0, 0, long_lease, &batch, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_claim(redis, 0, TW_REDIS_BATCH_MAX + 1, long_lease, &batch, NULL),
@@ -328,18 +328,20 @@ static void bad_arguments_are_invalid(void **state)
 	assert_int_equal(tw_redis_ping(NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_get_stats(redis, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_get_stats(NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_pause(NULL), TW_INVALID);
+	assert_int_equal(tw_redis_pause(NULL, true), TW_INVALID);
 	assert_int_equal(tw_redis_get(redis, "a", 1, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_each(NULL, is_given_none, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_each(redis, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_dead_each(NULL, is_given_none, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each(NULL, TW_REDIS_TASKS, is_given_none, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each(redis, TW_REDIS_TASKS, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each(redis, TW_REDIS_LETTERS + 1, is_given_none, NULL),
+			 TW_INVALID);
+	assert_int_equal(tw_redis_cancel(redis, "a", 1, TW_REDIS_WHOLE + 1), TW_INVALID);
 	assert_int_equal(tw_redis_move(redis, "a", 1, -1, 0, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_move(redis, "", 0, 1, 0, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_set_limits(redis, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(redis, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_finish(redis, NULL, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_start(NULL, NULL, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL, NULL), TW_INVALID);
 	tw_redis_last_error(redis, NULL);
 	tw_redis_last_error(NULL, NULL);
 	assert_int_equal(tw_redis_shard(NULL, "a", 1), 0);
@@ -745,8 +747,8 @@ static void dead_letter_is_retried_once_or_dropped(void **state)
 
 	add_with_attempts(fixture, "a", 1);
 	fail_once(fixture, "a", 0, "no");
-	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
-	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
+	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
+	assert_int_equal(tw_redis_retry(fixture->redis, "a", 1), TW_NOT_FOUND);
 	batch = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(batch)->attempt, 1);
 	assert_memory_equal(only_job(batch)->body, "body", 4);
@@ -756,8 +758,8 @@ static void dead_letter_is_retried_once_or_dropped(void **state)
 	assert_nothing_due(fixture->redis, "a");
 	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
 	assert_true(*find_dead(fixture->redis, "a").reason);
-	assert_ok(fixture->redis, tw_redis_dead_drop(fixture->redis, "a", 1));
-	assert_int_equal(tw_redis_dead_drop(fixture->redis, "a", 1), TW_NOT_FOUND);
+	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, "a", 1));
+	assert_int_equal(tw_redis_drop(fixture->redis, "a", 1), TW_NOT_FOUND);
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
@@ -768,7 +770,7 @@ static void dead_letter_is_not_retried_over_a_new_task(void **state)
 	add_with_attempts(fixture, "a", 1);
 	fail_once(fixture, "a", 0, "no");
 	add_task(fixture->redis, "a", TW_HOUR);
-	assert_int_equal(tw_redis_dead_retry(fixture->redis, "a", 1), TW_EXISTS);
+	assert_int_equal(tw_redis_retry(fixture->redis, "a", 1), TW_EXISTS);
 	assert_int_equal(find_dead(fixture->redis, "a").status, TW_OK);
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
 }
@@ -808,13 +810,15 @@ static void every_task_is_listed_once_by_due_time(void **state)
 		/* Many are due in the same millisecond. */
 		add_task(fixture->redis, key, TW_HOUR + i % 3 * TW_MINUTE);
 	}
-	assert_ok(fixture->redis, tw_redis_each(fixture->redis, list_one, &listing));
+	assert_ok(fixture->redis,
+		  tw_redis_each(fixture->redis, TW_REDIS_TASKS, list_one, &listing));
 	assert_int_equal(listing.count, 1000);
 	assert_true(listing.sorted);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(listing.seen[i], 1);
 	listing = (struct listing){.limit = 7};
-	assert_ok(fixture->redis, tw_redis_each(fixture->redis, list_one, &listing));
+	assert_ok(fixture->redis,
+		  tw_redis_each(fixture->redis, TW_REDIS_TASKS, list_one, &listing));
 	assert_int_equal(listing.count, 7);
 }
 
@@ -822,7 +826,8 @@ static bool cancel_one(void *context, const struct tw_redis_info *info)
 {
 	struct fixture *fixture = context;
 
-	return tw_redis_cancel(fixture->redis, info->task.key, info->task.key_size) == TW_OK;
+	return tw_redis_cancel(fixture->redis, info->task.key, info->task.key_size,
+			       TW_REDIS_OCCURRENCE) == TW_OK;
 }
 
 static void listing_may_call_the_same_redis(void **state)
@@ -830,7 +835,8 @@ static void listing_may_call_the_same_redis(void **state)
 	struct fixture *fixture = *state;
 
 	add_tasks(fixture->redis, 50, TW_HOUR, TW_MILLISECOND);
-	assert_ok(fixture->redis, tw_redis_each(fixture->redis, cancel_one, fixture));
+	assert_ok(fixture->redis,
+		  tw_redis_each(fixture->redis, TW_REDIS_TASKS, cancel_one, fixture));
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 

@@ -46,7 +46,7 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 {
 	struct tw_redis_worker_stats stats = {0};
 
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	return stats;
 }
 
@@ -450,7 +450,7 @@ static void paused_namespace_runs_nothing_until_it_is_resumed(void **state)
 	runs.gate_is_shut = true;
 	add_task(fixture->redis, "begun", 0);
 	WAIT_UNTIL(runs_count(&runs) == 1);
-	assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
 	assert_int_equal(stats_of(fixture->redis).paused, tw_redis_shard_count(fixture->redis));
 	add_task(fixture->redis, "later", 0);
 	assert_ok(fixture->redis,
@@ -466,7 +466,7 @@ static void paused_namespace_runs_nothing_until_it_is_resumed(void **state)
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 	wait_for(500 * TW_MILLISECOND);
 	resumed = wall_clock();
-	assert_ok(fixture->redis, tw_redis_resume(fixture->redis));
+	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, false));
 	assert_int_equal(stats_of(fixture->redis).paused, 0);
 	WAIT_UNTIL(ends_count_of(&runs, "later", TW_REDIS_END_DONE) == 1);
 	assert_true(run_of(&runs, "later", 0).began >= resumed);
@@ -479,12 +479,11 @@ static void pausing_twice_is_pausing_once(void **state)
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(tw_redis_pause(NULL), TW_INVALID);
-	assert_int_equal(tw_redis_resume(NULL), TW_INVALID);
+	assert_int_equal(tw_redis_pause(NULL, true), TW_INVALID);
 	for (int i = 0; i < 2; i++)
-		assert_ok(fixture->redis, tw_redis_pause(fixture->redis));
+		assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
 	for (int i = 0; i < 2; i++)
-		assert_ok(fixture->redis, tw_redis_resume(fixture->redis));
+		assert_ok(fixture->redis, tw_redis_pause(fixture->redis, false));
 	assert_int_equal(stats_of(fixture->redis).paused, 0);
 }
 
@@ -516,7 +515,7 @@ static void dead_letter_that_is_retried_runs_again(void **state)
 	pthread_mutex_lock(&runs.lock);
 	runs.outcome = TW_REDIS_DONE;
 	pthread_mutex_unlock(&runs.lock);
-	assert_ok(fixture->redis, tw_redis_dead_retry(fixture->redis, "a", 1));
+	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
 	assert_int_equal(find_dead(fixture->redis, "a").status, TW_NOT_FOUND);
@@ -709,7 +708,7 @@ static void worker_may_be_stopped_twice_and_by_several_threads(void **state)
 	}
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	assert_int_equal(stats.done, 1);
 	assert_int_equal(stats.held, 0);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
@@ -874,7 +873,7 @@ static void bad_worker_options_are_invalid(void **state)
 		assert_null(worker);
 	}
 	assert_int_equal(tw_redis_worker_stop(NULL, 0), TW_OK);
-	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL, NULL), TW_INVALID);
 	worker = start(fixture);
 	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
 	worker_stop(worker);

@@ -48,7 +48,7 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 {
 	struct tw_redis_worker_stats stats = {0};
 
-	assert_int_equal(tw_redis_worker_get_stats(worker, &stats), TW_OK);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	return stats;
 }
 
@@ -112,7 +112,7 @@ static void bad_arguments_are_refused(void **state)
 	struct tw_redis_host_stats host = {.name = "?"};
 	size_t count;
 
-	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_get_hosts(NULL, &host, 1, &count), TW_INVALID);
 	assert_int_equal(tw_redis_worker_get_hosts(worker, &host, 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_get_hosts(worker, NULL, 1, &count), TW_INVALID);

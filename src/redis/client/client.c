@@ -464,22 +464,20 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 	return call_answer(redis, call, NULL);
 }
 
-enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size)
+enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size,
+			       enum tw_redis_scope scope)
 {
-	return key_call(redis, &script_cancel, key, key_size, "0");
+	if (scope > TW_REDIS_WHOLE)
+		return TW_INVALID;
+	return key_call(redis, &script_cancel, key, key_size, scope == TW_REDIS_WHOLE ? "1" : "0");
 }
 
-enum tw_status tw_redis_end(struct tw_redis *redis, const void *key, size_t key_size)
-{
-	return key_call(redis, &script_cancel, key, key_size, "1");
-}
-
-enum tw_status tw_redis_dead_retry(struct tw_redis *redis, const void *key, size_t key_size)
+enum tw_status tw_redis_retry(struct tw_redis *redis, const void *key, size_t key_size)
 {
 	return key_call(redis, &script_dead_retry, key, key_size, NULL);
 }
 
-enum tw_status tw_redis_dead_drop(struct tw_redis *redis, const void *key, size_t key_size)
+enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, size_t key_size)
 {
 	return key_call(redis, &script_dead_drop, key, key_size, NULL);
 }

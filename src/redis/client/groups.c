@@ -207,7 +207,7 @@ static enum tw_status shard_drain(struct tw_redis *redis, unsigned shard, const 
 	return status;
 }
 
-enum tw_status tw_redis_drain_group(struct tw_redis *redis, const char *group, uint64_t *removed)
+enum tw_status tw_redis_drop_group(struct tw_redis *redis, const char *group, uint64_t *removed)
 {
 	enum tw_status status = name_check(redis, group);
 	uint64_t count = 0;

@@ -22,13 +22,13 @@ enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
 /* A page of tasks begins with these parts. */
 enum { PAGE_NOW, PAGE_MORE, PAGE_ITEMS };
 
-/* A listing shows tasks, or the hash at this place among a script's keys. */
-enum listed { TASKS, LETTERS = 5 };
+/* The hash of dead letters has this place among a script's keys. */
+enum { LETTERS_PLACE = 5 };
 
 /* A listing is the function `each`, and the place in the shards. */
 struct listing {
 	struct tw_redis *redis;
-	enum listed listed;
+	enum tw_redis_kind kind;
 	tw_redis_each_fn *each;
 	void *context;
 	bool ended; /* `each` returned false */
@@ -128,9 +128,9 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 	if (!call)
 		return TW_NO_MEMORY;
 	eval = &call->eval;
-	eval_begin(eval, listing->listed == TASKS ? &script_list : &script_scan, &redis->space,
-		   listing->shard);
-	if (listing->listed == TASKS) {
+	eval_begin(eval, listing->kind == TW_REDIS_TASKS ? &script_list : &script_scan,
+		   &redis->space, listing->shard);
+	if (listing->kind == TW_REDIS_TASKS) {
 		if (listing->from_ms == INT64_MIN)
 			eval_text(eval, "-inf");
 		else
@@ -138,7 +138,7 @@ static enum tw_status page_fetch(const struct listing *listing, redisReply **rep
 		eval_number(eval, (int64_t)listing->seen);
 		eval_number(eval, PAGE);
 	} else {
-		eval_number(eval, listing->listed);
+		eval_number(eval, LETTERS_PLACE);
 		eval_text(eval, listing->cursor);
 		eval_number(eval, (int64_t)listing->entries);
 		eval_number(eval, (int64_t)listing->seen);
@@ -247,12 +247,11 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 	return status;
 }
 
-/* Lists all that the listing is about, from the beginning on. */
-static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_redis_each_fn *each,
-			       void *context)
+enum tw_status tw_redis_each(struct tw_redis *redis, enum tw_redis_kind kind,
+			     tw_redis_each_fn *each, void *context)
 {
 	struct listing listing = {.redis = redis,
-				  .listed = listed,
+				  .kind = kind,
 				  .each = each,
 				  .context = context,
 				  .from_ms = INT64_MIN,
@@ -261,28 +260,18 @@ static enum tw_status list_all(struct tw_redis *redis, enum listed listed, tw_re
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
-	if (!redis || !each)
+	if (!redis || !each || kind > TW_REDIS_LETTERS)
 		return TW_INVALID;
 	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
 		status = page_fetch(&listing, &reply);
 		if (status != TW_OK)
 			return status;
-		status = listed == TASKS ? give_page(&listing, reply)
-					 : give_letters(&listing, reply);
+		status = kind == TW_REDIS_TASKS ? give_page(&listing, reply)
+						: give_letters(&listing, reply);
 		freeReplyObject(reply);
 		if (status == TW_REDIS_FAILED)
 			calls_note(&redis->access->calls, status,
 				   "the server repeated a part of the listing");
 	}
 	return status;
-}
-
-enum tw_status tw_redis_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
-{
-	return list_all(redis, TASKS, each, context);
-}
-
-enum tw_status tw_redis_dead_each(struct tw_redis *redis, tw_redis_each_fn *each, void *context)
-{
-	return list_all(redis, LETTERS, each, context);
 }

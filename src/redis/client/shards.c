@@ -101,18 +101,12 @@ enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats 
 	return shards_run(redis, &script_count, NULL, stats_read, stats);
 }
 
-enum tw_status tw_redis_pause(struct tw_redis *redis)
+enum tw_status tw_redis_pause(struct tw_redis *redis, bool paused)
 {
-	static const char *const on[] = {"1", NULL};
+	const char *const arguments[] = {paused ? "1" : "0", NULL};
 
-	return redis ? shards_run(redis, &script_pause, on, answers_check, NULL) : TW_INVALID;
-}
-
-enum tw_status tw_redis_resume(struct tw_redis *redis)
-{
-	static const char *const off[] = {"0", NULL};
-
-	return redis ? shards_run(redis, &script_pause, off, answers_check, NULL) : TW_INVALID;
+	return redis ? shards_run(redis, &script_pause, arguments, answers_check, NULL)
+		     : TW_INVALID;
 }
 
 /* Refuses a namespace that is in use. */
@@ -129,7 +123,7 @@ static enum tw_status check_unused(struct tw_redis *redis)
 	return status == TW_OK && workers ? TW_RUNNING : status;
 }
 
-enum tw_status tw_redis_delete_namespace(struct tw_redis *redis, bool force)
+enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force)
 {
 	const char *const arguments[] = {force ? "1" : "0", NULL};
 	enum tw_status status = redis ? TW_OK : TW_INVALID;

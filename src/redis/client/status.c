@@ -18,26 +18,16 @@ static const struct {
 
 static const size_t status_count = sizeof(statuses) / sizeof(statuses[0]);
 
-const char *tw_redis_status_name(enum tw_status status)
+const char *tw_further_status_name(enum tw_status status)
 {
 	size_t index = (size_t)status - TW_REDIS_BAD_DATA;
 
 	return index < status_count ? statuses[index].name : "TW_UNKNOWN";
 }
 
-const char *tw_redis_status_text(enum tw_status status)
+const char *tw_further_status_text(enum tw_status status)
 {
 	size_t index = (size_t)status - TW_REDIS_BAD_DATA;
 
 	return index < status_count ? statuses[index].text : "unknown status";
-}
-
-const char *tw_further_status_name(enum tw_status status)
-{
-	return tw_redis_status_name(status);
-}
-
-const char *tw_further_status_text(enum tw_status status)
-{
-	return tw_redis_status_text(status);
 }

@@ -111,11 +111,10 @@ void worker_counts_show(struct tw_redis_worker *worker)
 	pthread_mutex_unlock(&worker->lock);
 }
 
-/* Reads the counts of one namespace, or of all if `name` is NULL. */
-static enum tw_status stats_read(struct tw_redis_worker *worker, const char *name,
-				 struct tw_redis_worker_stats *stats)
+enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker, const char *name_space,
+					 struct tw_redis_worker_stats *stats)
 {
-	enum tw_status status = name ? TW_NOT_FOUND : TW_OK;
+	enum tw_status status = name_space ? TW_NOT_FOUND : TW_OK;
 
 	if (!worker_is_own(worker) || !stats)
 		return TW_INVALID;
@@ -125,26 +124,13 @@ static enum tw_status stats_read(struct tw_redis_worker *worker, const char *nam
 	for (size_t i = 0; i < worker->source_count; i++) {
 		const struct source *source = &worker->sources[i];
 
-		if (name && strcmp(name, source->redis->space.name) != 0)
+		if (name_space && strcmp(name_space, source->redis->space.name) != 0)
 			continue;
 		stats_sum(stats, &source->shown);
 		status = TW_OK;
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return status;
-}
-
-enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
-					 struct tw_redis_worker_stats *stats)
-{
-	return stats_read(worker, NULL, stats);
-}
-
-enum tw_status tw_redis_worker_get_source_stats(struct tw_redis_worker *worker,
-						const char *name_space,
-						struct tw_redis_worker_stats *stats)
-{
-	return name_space ? stats_read(worker, name_space, stats) : TW_INVALID;
 }
 
 enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,

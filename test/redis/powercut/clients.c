@@ -174,7 +174,7 @@ static bool cancel(struct thread *thread, struct entry *entry)
 
 	key_write(key, thread, entry);
 	entry_open(entry, (struct state){0});
-	status = tw_redis_cancel(thread->clients->redis, key, strlen(key));
+	status = tw_redis_cancel(thread->clients->redis, key, strlen(key), TW_REDIS_OCCURRENCE);
 	if (status == TW_OK)
 		entry_close(entry);
 	return acknowledge(thread->clients, status);
@@ -361,7 +361,7 @@ void clients_check(struct clients *clients, const char *url, struct losses *loss
 {
 	struct tw_redis *redis = open_at(url, clients->name_space);
 
-	assert_ok(redis, tw_redis_each(redis, note_found, clients));
+	assert_ok(redis, tw_redis_each(redis, TW_REDIS_TASKS, note_found, clients));
 	tw_redis_close(redis);
 	for (int i = 0; i < THREADS; i++)
 		for (int k = 0; k < clients->threads[i].count; k++)

@@ -55,7 +55,7 @@ static enum tw_status call_add_many_cron(struct tw_redis *redis)
 
 static enum tw_status call_cancel(struct tw_redis *redis)
 {
-	return tw_redis_cancel(redis, "a", 1);
+	return tw_redis_cancel(redis, "a", 1, TW_REDIS_OCCURRENCE);
 }
 
 static enum tw_status call_move(struct tw_redis *redis)
@@ -76,14 +76,14 @@ static enum tw_status call_each(struct tw_redis *redis)
 {
 	size_t count = 0;
 
-	return tw_redis_each(redis, list_some, &count);
+	return tw_redis_each(redis, TW_REDIS_TASKS, list_some, &count);
 }
 
 static enum tw_status call_dead_each(struct tw_redis *redis)
 {
 	size_t count = 0;
 
-	return tw_redis_dead_each(redis, list_some, &count);
+	return tw_redis_each(redis, TW_REDIS_LETTERS, list_some, &count);
 }
 
 static enum tw_status call_stats(struct tw_redis *redis)
@@ -100,12 +100,12 @@ static enum tw_status call_ping(struct tw_redis *redis)
 
 static enum tw_status call_dead_retry(struct tw_redis *redis)
 {
-	return tw_redis_dead_retry(redis, "a", 1);
+	return tw_redis_retry(redis, "a", 1);
 }
 
 static enum tw_status call_dead_drop(struct tw_redis *redis)
 {
-	return tw_redis_dead_drop(redis, "a", 1);
+	return tw_redis_drop(redis, "a", 1);
 }
 
 static enum tw_status call_set_limits(struct tw_redis *redis)
@@ -122,12 +122,12 @@ static enum tw_status call_limits(struct tw_redis *redis)
 
 static enum tw_status call_pause(struct tw_redis *redis)
 {
-	return tw_redis_pause(redis);
+	return tw_redis_pause(redis, true);
 }
 
 static enum tw_status call_delete(struct tw_redis *redis)
 {
-	return tw_redis_delete_namespace(redis, true);
+	return tw_redis_drop_namespace(redis, true);
 }
 
 static enum tw_status call_dead_add(struct tw_redis *redis)
@@ -224,7 +224,7 @@ static enum tw_status call_each_group_limits(struct tw_redis *redis)
 
 static enum tw_status call_drain_group(struct tw_redis *redis)
 {
-	return tw_redis_drain_group(redis, "g", NULL);
+	return tw_redis_drop_group(redis, "g", NULL);
 }
 
 static enum tw_status call_groups(struct tw_redis *redis)

@@ -116,7 +116,7 @@ void add_callback(struct tw_redis *redis, const char *key, const char *url, unsi
 
 enum tw_status cancel_task(struct tw_redis *redis, const char *key)
 {
-	return tw_redis_cancel(redis, key, strlen(key));
+	return tw_redis_cancel(redis, key, strlen(key), TW_REDIS_OCCURRENCE);
 }
 
 enum tw_status move_task(struct tw_redis *redis, const char *key, tw_duration delay)
@@ -233,7 +233,7 @@ struct found find_dead(struct tw_redis *redis, const char *key)
 {
 	struct search search = {.key = key};
 
-	assert_ok(redis, tw_redis_dead_each(redis, search_each, &search));
+	assert_ok(redis, tw_redis_each(redis, TW_REDIS_LETTERS, search_each, &search));
 	search.found.status = search.met ? TW_OK : TW_NOT_FOUND;
 	return search.found;
 }

@@ -107,7 +107,7 @@ static void cancel(struct thread *thread, const char *key)
 	enum tw_status status;
 
 	history_write(thread->name, "call cancel %s", key);
-	status = tw_redis_cancel(thread->redis, key, strlen(key));
+	status = tw_redis_cancel(thread->redis, key, strlen(key), TW_REDIS_OCCURRENCE);
 	history_write(thread->name, "answer %s 0", tw_status_name(status));
 }
 
@@ -197,7 +197,7 @@ static void recur_no_more(struct thread *thread)
 
 	do {
 		history_write(thread->name, "call end %s", key);
-		status = tw_redis_end(thread->redis, key, strlen(key));
+		status = tw_redis_cancel(thread->redis, key, strlen(key), TW_REDIS_WHOLE);
 		history_write(thread->name, "answer %s 0", tw_status_name(status));
 	} while (status != TW_OK && status != TW_RUNNING && status != TW_NOT_FOUND);
 	*thread->recurring = '\0';
@@ -255,13 +255,12 @@ static void *thread_run(void *argument)
 	return NULL;
 }
 
-static enum tw_status call_pause(struct thread *thread, const char *name,
-				 enum tw_status (*call)(struct tw_redis *))
+static enum tw_status call_pause(struct thread *thread, bool paused)
 {
 	enum tw_status status;
 
-	history_write(thread->name, "call %s -", name);
-	status = call(thread->redis);
+	history_write(thread->name, "call %s -", paused ? "pause" : "resume");
+	status = tw_redis_pause(thread->redis, paused);
 	history_write(thread->name, "answer %s 0", tw_status_name(status));
 	return status;
 }
@@ -279,10 +278,10 @@ static void *keeper_run(void *argument)
 	/* relaxed: a flag alone, orders nothing */
 	while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
 		wait_between(thread, RESUMED_LEAST_MS, RESUMED_MOST_MS);
-		if (call_pause(thread, "pause", tw_redis_pause) == TW_OK)
+		if (call_pause(thread, true) == TW_OK)
 			wait_between(thread, PAUSED_LEAST_MS, PAUSED_MOST_MS);
 		/* A pause that failed may have paused some shards. */
-		while (call_pause(thread, "resume", tw_redis_resume) != TW_OK)
+		while (call_pause(thread, false) != TW_OK)
 			;
 	}
 	return NULL;

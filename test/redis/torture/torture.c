@@ -94,8 +94,8 @@ static bool note_rest(void *context, const struct tw_redis_info *info)
 /* Writes what is in Redis to the history. */
 static void take_inventory(struct tw_redis *redis)
 {
-	if (tw_redis_each(redis, note_rest, (void *)(uintptr_t) "task") != TW_OK ||
-	    tw_redis_dead_each(redis, note_rest, (void *)(uintptr_t) "dead") != TW_OK)
+	if (tw_redis_each(redis, TW_REDIS_TASKS, note_rest, (void *)(uintptr_t) "task") != TW_OK ||
+	    tw_redis_each(redis, TW_REDIS_LETTERS, note_rest, (void *)(uintptr_t) "dead") != TW_OK)
 		support_failed("the inventory");
 	history_write("rest", "rest all -");
 }
