@@ -207,7 +207,7 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_dura
 {
 	const struct flights *flights = &shard->flights;
 
-	shard_begin(shard);
+	turn_lock_take(&shard->lock);
 	stats->loads_waiting += flights->queued;
 	stats->loads_running += flights->count - flights->queued;
 	if (flights->count > 0) {
@@ -225,7 +225,7 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_dura
 		stats->inserts += shard->removed[i];
 		stats->removed[i] += shard->removed[i];
 	}
-	shard_end_unchanged(shard);
+	turn_lock_let_go(&shard->lock);
 }
 
 /* Sums the counts of all threads, and what they have retired and keep spare. */
@@ -233,14 +233,15 @@ static void cache_sum_threads(struct tw_cache *cache, uint64_t sums[READER_COUNT
 			      uint64_t *retired, uint64_t *spare)
 {
 	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = epochs_begin_walk(epochs);
+	struct reader *reader;
 
-	for (; reader; reader = reader->next) {
+	pthread_mutex_lock(&epochs->walks_lock);
+	for (reader = epochs_first_reader(epochs); reader; reader = reader->next) {
 		for (int i = 0; i < READER_COUNTS; i++)
 			sums[i] += counter_read(&reader->counts[i]);
 		retire_sum(retiring_reader(reader), retired, spare);
 	}
-	epochs_end_walk(epochs);
+	pthread_mutex_unlock(&epochs->walks_lock);
 }
 
 /* Adds the pool's memory after the others'. What moves meanwhile may be counted twice, or not. */

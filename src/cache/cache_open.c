@@ -68,12 +68,13 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache,
 static bool cache_clear_threads(struct tw_cache *cache)
 {
 	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = epochs_begin_walk(epochs);
+	struct reader *reader;
 	bool is_done = true;
 
-	for (; reader; reader = reader->next)
+	pthread_mutex_lock(&epochs->walks_lock);
+	for (reader = epochs_first_reader(epochs); reader; reader = reader->next)
 		is_done &= retire_clear(retiring_reader(reader), &cache->shared);
-	epochs_end_walk(epochs);
+	pthread_mutex_unlock(&epochs->walks_lock);
 	return retire_free_ended(&cache->shared) && is_done;
 }
 
@@ -304,9 +305,9 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 		return TW_CLOSED;
 	/* Calls that found the cache open under a shard's lock are over on return. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
-		shard_begin(&cache->shards[i]);
+		turn_lock_take(&cache->shards[i].lock);
 		shard_dismiss_takes(&cache->shards[i], &askers);
-		shard_end_unchanged(&cache->shards[i]);
+		turn_lock_let_go(&cache->shards[i].lock);
 	}
 	load_answer_all(cache, &askers, TW_CLOSED, NULL);
 	return TW_OK;

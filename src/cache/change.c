@@ -67,12 +67,11 @@ ALWAYS_INLINE void cache_start_life(const struct tw_cache *cache, struct tw_cach
 	tw_duration end = life_end(now, life);
 
 	if (cache->idle > 0)
-		entry_set_end(entry, end);
+		time_store(&entry_extension(entry)->end, end);
 	if (entry->kind & ENTRY_AGING)
-		entry_set_refresh_at(entry, cache_refresh_time(cache, entry->hash, now));
-	/* relaxed: published with the entry. */
-	atomic_store_explicit(&entry->deadline, cache_deadline(cache, now, end),
-			      memory_order_relaxed);
+		time_store(&entry_age(entry)->refresh_at,
+			   cache_refresh_time(cache, entry->hash, now));
+	time_store(&entry->deadline, cache_deadline(cache, now, end));
 }
 
 /* ---- Values ---- */
@@ -231,7 +230,7 @@ static enum tw_status change_touch(const struct change *change, struct tw_cache 
 	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
 		return TW_NO_MEMORY;
 	if (cache->idle > 0)
-		entry_set_end(entry, end);
+		time_store(&entry_extension(entry)->end, end);
 	/* release: after the entry's end was set; pairs with entry_move_deadline(). */
 	atomic_store_explicit(&entry->deadline, deadline, memory_order_release);
 	policy_use(&change->shard->policy, entry);

@@ -45,18 +45,16 @@ size_t entry_size_beyond(const struct tw_cache_entry *entry)
 
 struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth)
 {
-	struct tw_cache_entry *copy = block;
+	struct entry_plan plan = {.key = entry_key(entry),
+				  .key_size = entry->key_size,
+				  .hash = entry->hash,
+				  .kind = entry->kind,
+				  .birth = birth};
+	struct tw_cache_entry *copy = entry_make(block, &plan);
 
 	if (!copy)
 		return NULL;
-	entry_set_birth(copy, birth);
 	entry_set_state(copy, entry_state(entry));
-	copy->policy_link.next = NULL;
-	atomic_init(&copy->references, ENTRY_OF_TABLE);
-	copy->hash = entry->hash;
-	copy->key_size = entry->key_size;
-	copy->kind = entry->kind;
-	atomic_init(&copy->uses, 0);
 	copy->value_size = entry->value_size;
 	atomic_init(&copy->deadline, entry_deadline(entry));
 	memcpy(copy->bytes, entry->bytes, entry_size(entry) - sizeof(*entry));

@@ -286,35 +286,22 @@ static inline tw_duration deadline_after(tw_duration now, tw_duration lifetime)
  * The deadline, end and refresh time of an entry are numbers by themselves: they publish nothing,
  * so loads and stores of them are relaxed. The entry is published with its first deadline.
  */
+static inline tw_duration time_load(const _Atomic tw_duration *time)
+{
+	return atomic_load_explicit(time, memory_order_relaxed);
+}
+
+static inline void time_store(_Atomic tw_duration *time, tw_duration value)
+{
+	atomic_store_explicit(time, value, memory_order_relaxed);
+}
 
 /* Returns the entry's deadline. If it is positive, the entry may be read until then. If it is
  * negative, the entry may never be read again, by any clock: entry_try_to_expire() has found it
  * past its deadline, which was -deadline. */
 static inline tw_duration entry_deadline(const struct tw_cache_entry *entry)
 {
-	return atomic_load_explicit(&entry->deadline, memory_order_relaxed);
-}
-
-/* Returns when the own lifetime of an extended entry ends. */
-static inline tw_duration entry_end(const struct tw_cache_entry *entry)
-{
-	return atomic_load_explicit(&entry_extension(entry)->end, memory_order_relaxed);
-}
-
-static inline void entry_set_end(struct tw_cache_entry *entry, tw_duration end)
-{
-	atomic_store_explicit(&entry_extension(entry)->end, end, memory_order_relaxed);
-}
-
-/* Returns the time from which an entry with an age may be loaded again. */
-static inline tw_duration entry_refresh_at(const struct tw_cache_entry *entry)
-{
-	return atomic_load_explicit(&entry_age(entry)->refresh_at, memory_order_relaxed);
-}
-
-static inline void entry_set_refresh_at(struct tw_cache_entry *entry, tw_duration time)
-{
-	atomic_store_explicit(&entry_age(entry)->refresh_at, time, memory_order_relaxed);
+	return time_load(&entry->deadline);
 }
 
 /* Replaces *deadline by `moved`. Returns false if it was another, and sets *deadline to that. */

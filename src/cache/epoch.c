@@ -322,17 +322,6 @@ struct reader *epochs_add_reader(struct epochs *epochs)
 	return reader;
 }
 
-struct reader *epochs_begin_walk(struct epochs *epochs)
-{
-	pthread_mutex_lock(&epochs->walks_lock);
-	return epochs_first_reader(epochs);
-}
-
-void epochs_end_walk(struct epochs *epochs)
-{
-	pthread_mutex_unlock(&epochs->walks_lock);
-}
-
 struct reader *epochs_take_ended(struct epochs *epochs)
 {
 	struct reader *kept = NULL;

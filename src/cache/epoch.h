@@ -56,7 +56,8 @@ struct epochs {
 	atomic_uint reader_count;              /* readers of live threads */
 	atomic_uint ended_count;               /* readers of ended threads */
 	struct pool *pool;                     /* constant */
-	pthread_mutex_t walks_lock; /* held by a walk, and by what takes readers out of the list */
+	/* Held by a walk of the readers, and by what takes some out of the list and frees them. */
+	pthread_mutex_t walks_lock;
 	/* Called under the lock of the threads when a thread with a reader has ended. */
 	void (*on_thread_end)(struct epochs *epochs);
 };
@@ -80,10 +81,6 @@ void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
 /* Returns a reader of no thread, for use under a lock of its user's, or NULL if out of memory. */
 struct reader *epochs_add_reader(struct epochs *epochs);
-/* Begins a walk of the readers so far, linked by next. None is freed, and no other walk begins,
- * until its end. */
-struct reader *epochs_begin_walk(struct epochs *epochs);
-void epochs_end_walk(struct epochs *epochs);
 /* Takes the readers of ended threads, linked by next, out of the list. The caller holds walks_lock.
  * It frees them when no look that began before can meet them. */
 struct reader *epochs_take_ended(struct epochs *epochs);

@@ -133,7 +133,7 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 	/* The number of failures outlives the pause, so that the next one is longer. */
 	loading->forget_at = deadline_after(loading->retry_at, pause);
 	if (is_reloaded)
-		entry_set_refresh_at(entry, loading->retry_at);
+		time_store(&entry_age(entry)->refresh_at, loading->retry_at);
 	/* A source that was not asked has not failed. */
 	if (loading->began == 0)
 		return;
@@ -311,9 +311,9 @@ void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loa
 		return;
 	}
 	/* This thread may wait for the load now. */
-	shard_begin(loading->shard);
+	turn_lock_take(&loading->shard->lock);
 	loading->loader = NULL;
-	shard_end_unchanged(loading->shard);
+	turn_lock_let_go(&loading->shard->lock);
 }
 
 void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, bool is_refused)
@@ -322,14 +322,14 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, b
 	struct reader *reader = epochs_reader(&cache->shared.epochs);
 	bool is_closed = is_refused || shared_is_closed(&cache->shared);
 
-	shard_begin(shard);
+	turn_lock_take(&shard->lock);
 	flight_begin(loading, &shard->flights, reader);
 	shard->flights.entered++;
 	/* The value was set or deleted meanwhile, and no take waits. */
 	if (loading->is_refresh && !flight_is_current(loading, &shard->flights) &&
 	    !loading->is_awaited && list_is_empty(&loading->askers))
 		is_closed = true;
-	shard_end_unchanged(shard);
+	turn_lock_let_go(&shard->lock);
 	if (reader && !is_closed)
 		load_run(cache, reader, loading, clock_read_real(CLOCK_MONOTONIC), cache->load,
 			 cache->load_context);
@@ -349,7 +349,7 @@ static bool shard_end_load(struct tw_cache *cache, struct shard *shard, uint64_t
 	bool was_queued = false;
 	bool is_kept = false;
 
-	shard_begin(shard);
+	turn_lock_take(&shard->lock);
 	if (!list_is_empty(&shard->flights.all)) {
 		loading = flight_hold(
 			list_entry(shard->flights.all.next, struct tw_cache_loading, of_shard));
@@ -359,7 +359,7 @@ static bool shard_end_load(struct tw_cache *cache, struct shard *shard, uint64_t
 	} else {
 		*entered += shard->flights.entered;
 	}
-	shard_end_unchanged(shard);
+	turn_lock_let_go(&shard->lock);
 	if (!loading)
 		return false;
 	if ((was_queued || is_kept) && loading_take_cache(loading))

@@ -211,7 +211,8 @@ void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_
 	struct tw_cache_loading *loading = NULL;
 	struct tw_cache_entry *entry;
 
-	if (limit_taken(&cache->refreshing) >= cache->refreshing.most || !shard_try_begin(shard))
+	if (limit_taken(&cache->refreshing) >= cache->refreshing.most ||
+	    !turn_lock_try(&shard->lock))
 		return;
 	entry = refresh_find(cache, shard, hash, key, key_size);
 	if (entry && limit_take(&cache->refreshing)) {
@@ -222,7 +223,7 @@ void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_
 	}
 	if (loading) {
 		loading->is_refresh = true;
-		entry_set_refresh_at(entry, TW_FOREVER);
+		time_store(&entry_age(entry)->refresh_at, TW_FOREVER);
 		if (!load_queue_add(&cache->loads, loading) && load_queue_take(cache, loading)) {
 			/* The wheel is stopped. No take has found the load, so it does not end: the
 			 * caller may be inside an era. */
@@ -230,5 +231,5 @@ void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_
 			flight_let_go(loading);
 		}
 	}
-	shard_end_unchanged(shard);
+	turn_lock_let_go(&shard->lock);
 }

@@ -51,7 +51,8 @@ static inline struct tw_cache_loading *cache_list_load(struct tw_cache *cache, s
  */
 static inline bool entry_wants_refresh(const struct tw_cache_entry *entry, tw_duration coarse)
 {
-	return __builtin_expect(entry->kind & ENTRY_AGING, 0) && entry_refresh_at(entry) <= coarse;
+	return __builtin_expect(entry->kind & ENTRY_AGING, 0) &&
+	       time_load(&entry_age(entry)->refresh_at) <= coarse;
 }
 
 /* Queues a load of the key if its entry is old, unless there is one, or there are too many. Waits

@@ -48,7 +48,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 		}
 		if (cache->idle == 0)
 			return entry;
-		end = entry_end(entry);
+		end = time_load(&entry_extension(entry)->end);
 		wanted = is_use ? later : deadline;
 		wanted = wanted < end ? wanted : end;
 		if (deadline >= wanted && deadline <= end)

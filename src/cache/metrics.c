@@ -6,38 +6,41 @@
 #include "base/metric.h"
 #include "cache.h"
 
-/* COUNTERS lists counts that only grow, as X(name, field, help). */
-#define COUNTERS(X)                                                                         \
-	X("hits", hits, "Lookups that found their key.")                                    \
-	X("misses", misses, "Lookups whose key was missing or had expired.")                \
-	X("absent", absent, "Lookups that found a stored absence.")                         \
-	X("loads", loads, "Keys for which a loader was called.")                            \
-	X("refreshes", refreshes, "Loads of keys that still had a value.")                  \
-	X("load_errors", load_errors, "Loads that supplied no value.")                      \
-	X("load_waits", load_waits, "Takes that waited for another take's load.")           \
-	X("wait_timeouts", wait_timeouts, "Takes that timed out while a load was running.") \
-	X("stale", stale, "Takes that returned an expired value after a failed load.")      \
-	X("inserts", inserts, "Entries inserted.")                                          \
-	X("notified", notified, "Removals reported to the listener.")                       \
-	X("refused", refused,                                                               \
-	  "Values that were not stored, as each alone weighed more than the limit.")
+#define CACHE_METRIC(name, field, help) METRIC(tw_cache_stats, name, field, help)
 
-/* GAUGES lists states in the same way. */
-#define GAUGES(X)                                                                       \
-	X("entries", entries, "Entries in the cache.")                                  \
-	X("bytes", bytes, "Sum of the entries' weights.")                               \
-	X("queued_removals", queued_removals, "Removals that wait for the listener.")   \
-	X("loads_waiting", loads_waiting, "Loads that wait for the wheel's pool.")      \
-	X("loads_running", loads_running, "Loads that run or are kept.")                \
-	X("memory_bytes", memory, "Memory that the cache has from the system.")         \
-	X("memory_in_use_bytes", memory_in_use, "Memory in use by entries and tables.") \
-	X("memory_retired_bytes", memory_retired,                                       \
-	  "Memory of removed entries that readers may still use.")                      \
-	X("memory_pinned_bytes", memory_pinned, "Memory of removed entries that are pinned.")
+/* These are counts that only grow. */
+static const struct metric counters[] = {
+	CACHE_METRIC("hits", hits, "Lookups that found their key."),
+	CACHE_METRIC("misses", misses, "Lookups whose key was missing or had expired."),
+	CACHE_METRIC("absent", absent, "Lookups that found a stored absence."),
+	CACHE_METRIC("loads", loads, "Keys for which a loader was called."),
+	CACHE_METRIC("refreshes", refreshes, "Loads of keys that still had a value."),
+	CACHE_METRIC("load_errors", load_errors, "Loads that supplied no value."),
+	CACHE_METRIC("load_waits", load_waits, "Takes that waited for another take's load."),
+	CACHE_METRIC("wait_timeouts", wait_timeouts,
+		     "Takes that timed out while a load was running."),
+	CACHE_METRIC("stale", stale, "Takes that returned an expired value after a failed load."),
+	CACHE_METRIC("inserts", inserts, "Entries inserted."),
+	CACHE_METRIC("notified", notified, "Removals reported to the listener."),
+	CACHE_METRIC("refused", refused,
+		     "Values that were not stored, as each alone weighed more than the limit."),
+};
 
-#define CACHE_METRIC(name, field, help) METRIC(tw_cache_stats, name, field, help),
-static const struct metric counters[] = {COUNTERS(CACHE_METRIC)};
-static const struct metric gauges[] = {GAUGES(CACHE_METRIC)};
+/* These are states. */
+static const struct metric gauges[] = {
+	CACHE_METRIC("entries", entries, "Entries in the cache."),
+	CACHE_METRIC("bytes", bytes, "Sum of the entries' weights."),
+	CACHE_METRIC("queued_removals", queued_removals, "Removals that wait for the listener."),
+	CACHE_METRIC("loads_waiting", loads_waiting, "Loads that wait for the wheel's pool."),
+	CACHE_METRIC("loads_running", loads_running, "Loads that run or are kept."),
+	CACHE_METRIC("memory_bytes", memory, "Memory that the cache has from the system."),
+	CACHE_METRIC("memory_in_use_bytes", memory_in_use, "Memory in use by entries and tables."),
+	CACHE_METRIC("memory_retired_bytes", memory_retired,
+		     "Memory of removed entries that readers may still use."),
+	CACHE_METRIC("memory_pinned_bytes", memory_pinned,
+		     "Memory of removed entries that are pinned."),
+};
+
 static const struct metric times[] = {CACHE_METRIC("oldest_load_seconds", oldest_load,
 						   "How long ago the oldest load was asked for.")};
 

@@ -58,30 +58,12 @@ struct shard {
 	struct tw_alarm alarm;
 };
 
-/* Takes the lock for work that changes no entry. */
-static inline void shard_begin(struct shard *shard) TAKES(shard->lock)
-{
-	turn_lock_take(&shard->lock);
-}
-
-/* Takes the lock if it is free. Returns whether it was. */
-static inline bool shard_try_begin(struct shard *shard) TRIES(shard->lock)
-{
-	return turn_lock_try(&shard->lock);
-}
-
-/* Ends what shard_begin() or shard_try_begin() began. */
-static inline void shard_end_unchanged(struct shard *shard) LETS_GO(shard->lock)
-{
-	turn_lock_let_go(&shard->lock);
-}
-
 /* Takes the lock for changes between retire_begin and retire_end. What they unlink is retired by
  * that thread. */
 static inline void shard_begin_in(struct shard *shard, struct retiring_reader *thread)
 	TAKES(shard->lock)
 {
-	shard_begin(shard);
+	turn_lock_take(&shard->lock);
 	shard->retiring = thread;
 }
 

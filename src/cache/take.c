@@ -163,9 +163,9 @@ static void take_result(struct take *take, bool has_run, tw_duration until)
 	if (has_ended && !load_has_failed(loading->status)) {
 		take->status = loading->status;
 	} else {
-		shard_begin(take->shard);
+		turn_lock_take(&take->shard->lock);
 		take_wait(take, until);
-		shard_end_unchanged(take->shard);
+		turn_lock_let_go(&take->shard->lock);
 	}
 	if (take->status == TW_OK)
 		take->entry = flight_take_entry(loading);
@@ -182,12 +182,12 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 	tw_duration until = wait > 0 ? time_add(now, wait) : 0;
 	enum take_next next;
 
-	shard_begin(take->shard);
+	turn_lock_take(&take->shard->lock);
 	next = take_join(take, take->reader, now);
 	if (next == TAKE_WAITS)
 		next = take_joined(take, until);
 	take->shard->flights.entered += next != TAKE_ENDS;
-	shard_end_unchanged(take->shard);
+	turn_lock_let_go(&take->shard->lock);
 	if (next == TAKE_ENDS)
 		return;
 	if (next == TAKE_LOADS)
@@ -259,7 +259,7 @@ static bool take_asks(struct take *take, struct asker *asker)
 	enum take_next next;
 	bool is_open = true;
 
-	shard_begin(take->shard);
+	turn_lock_take(&take->shard->lock);
 	next = take_join(take, NULL, clock_read_real(CLOCK_MONOTONIC));
 	if (next != TAKE_ENDS)
 		list_append(&take->loading->askers, &asker->link);
@@ -267,7 +267,7 @@ static bool take_asks(struct take *take, struct asker *asker)
 	if (next == TAKE_LOADS || (next == TAKE_WAITS && take->loading->is_refresh &&
 				   load_queue_take(cache, take->loading)))
 		is_open = load_queue_add(&cache->loads, take->loading);
-	shard_end_unchanged(take->shard);
+	turn_lock_let_go(&take->shard->lock);
 	if (!is_open)
 		load_queue_refuse(cache);
 	return next != TAKE_ENDS;

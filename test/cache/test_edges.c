@@ -25,7 +25,7 @@ static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state
 
 	cache_set(recorder, "key", "value");
 	entry = cache_pinned(recorder, "key");
-	entry_set_end((struct tw_cache_entry *)entry, 2 * INTERVAL);
+	time_store(&entry_extension(entry)->end, 2 * INTERVAL);
 	assert_holds(recorder, "key", "value");
 	tw_cache_entry_release(entry);
 	assert_status(touch_key(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
@@ -46,7 +46,7 @@ static void touch_that_a_hit_was_ahead_of_still_expires_in_time(void **state)
 	cache_set(recorder, "key", "value");
 	entry = (struct tw_cache_entry *)cache_pinned(recorder, "key");
 	/* This is the touch's first store; then the hit's part, which had seen the old end. */
-	entry_set_end(entry, 2 * INTERVAL);
+	time_store(&entry_extension(entry)->end, 2 * INTERVAL);
 	assert_true(entry_move_deadline(entry, &deadline, 2 * INTERVAL));
 	tw_cache_entry_release(entry);
 	assert_status(touch_key(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);

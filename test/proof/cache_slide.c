@@ -94,7 +94,7 @@ static void move(void)
 	copy->key_size = entry->key_size;
 	entry_set_state(copy, ENTRY_LINKED);
 	atomic_init(&copy->deadline, entry_deadline(entry));
-	entry_set_end(copy, entry_end(entry));
+	time_store(&entry_extension(copy)->end, time_load(&entry_extension(entry)->end));
 	atomic_store_explicit(&slot, copy, memory_order_release);
 	entry_set_state(entry, 0);
 	entry_carry_deadline(copy, entry);
@@ -131,7 +131,7 @@ int main(void)
 	entry_set_state(entry, ENTRY_LINKED);
 	atomic_init(&entry->deadline, FIRST_DEADLINE);
 	entry->key_size = 8;
-	entry_set_end(entry, FIRST_END);
+	time_store(&entry_extension(entry)->end, FIRST_END);
 	cache.idle = IDLE;
 	atomic_init(&cache.shared.epochs.era, 1);
 	cache.shared.granule = 1;
@@ -146,7 +146,7 @@ int main(void)
 		free(entry);
 		entry = copy;
 	}
-	assert(entry_deadline(entry) <= entry_end(entry));
+	assert(entry_deadline(entry) <= time_load(&entry_extension(entry)->end));
 	/* No hit is lost. */
 	assert(MOVES < 2 || entry_deadline(entry) == NOW + HITS - 1 + IDLE);
 	assert(!EXPIRES || has_expired == (entry_deadline(entry) < 0));

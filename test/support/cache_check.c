@@ -238,7 +238,7 @@ static void check_sums(struct tw_cache *cache) IS_NOT_FOLLOWED
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_begin(&cache->shards[i]);
+		turn_lock_take(&cache->shards[i].lock);
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		bytes += check_shard(&cache->shards[i]);
 		entries += shard_table(&cache->shards[i])->count;
@@ -246,25 +246,26 @@ static void check_sums(struct tw_cache *cache) IS_NOT_FOLLOWED
 	assert(entries == counter_read(&cache->shared.entries));
 	assert(bytes == counter_read(&cache->shared.bytes));
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_end_unchanged(&cache->shards[i]);
+		turn_lock_let_go(&cache->shards[i].lock);
 }
 
 void cache_check(struct tw_cache *cache)
 {
 	enum { LOCKS_MOST = 32 }; /* the thread sanitizer allows a thread 64 locks */
 	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = epochs_begin_walk(epochs);
+	struct reader *reader;
 
-	for (; reader; reader = reader->next)
+	pthread_mutex_lock(&epochs->walks_lock);
+	for (reader = epochs_first_reader(epochs); reader; reader = reader->next)
 		check_retired(retiring_reader(reader));
-	epochs_end_walk(epochs);
+	pthread_mutex_unlock(&epochs->walks_lock);
 	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
 		check_sums(cache);
 		return;
 	}
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
-		shard_begin(&cache->shards[i]);
+		turn_lock_take(&cache->shards[i].lock);
 		(void)check_shard(&cache->shards[i]);
-		shard_end_unchanged(&cache->shards[i]);
+		turn_lock_let_go(&cache->shards[i].lock);
 	}
 }
