@@ -4,7 +4,7 @@
  *
  * Invariants:
  *   a leaf of a region is in at most one span
- *   `idle` counts the leaves of regions that are resident and in no span
+ *   a leaf in a span is resident; another is idle if it is resident
  *
  * Within a region spans are handed out as buddies: `longest` is a binary tree over the 512 leaves
  * of 4 KiB. Each node has the order of the largest free span below it: 0 if there is none, 1 for a
@@ -57,9 +57,8 @@ struct arena_region {
 	size_t mapped;
 	size_t released; /* from its end on */
 	unsigned used_count;
-	unsigned resident_count;
-	uint64_t used[WORDS]; /* a bit for each leaf */
-	uint64_t resident[WORDS];
+	unsigned idle_count;
+	uint64_t idle[WORDS]; /* a bit for each leaf */
 	uint8_t longest[2 * LEAVES];
 };
 
@@ -150,34 +149,31 @@ static void region_mark(struct arena_region *region, unsigned leaf, unsigned lea
 
 /* ---- Regions ---- */
 
-/* Counts a span's leaves as used, and as resident from now on. The caller holds the lock. */
-static void region_use(struct arena_region *region, unsigned leaf, unsigned leaves)
+static bool region_is_idle(const struct arena_region *region, unsigned leaf)
 {
-	struct arena *arena = region->arena;
-
-	for (unsigned i = leaf; i < leaf + leaves; i++) {
-		uint64_t bit = (uint64_t)1 << i % WORD;
-
-		region->used[i / WORD] |= bit;
-		if (region->resident[i / WORD] & bit) {
-			arena->idle -= ARENA_LEAF;
-		} else {
-			region->resident[i / WORD] |= bit;
-			region->resident_count++;
-		}
-	}
-	region->used_count += leaves;
-	arena->used += (uint64_t)leaves * ARENA_LEAF;
+	return region->idle[leaf / WORD] >> leaf % WORD & 1;
 }
 
-/* Counts leaves as in no span. The caller holds the lock. */
-static void region_unuse(struct arena_region *region, unsigned leaf, unsigned leaves)
+/* Marks leaves as idle or not. The caller holds the lock. */
+static void region_set_idle(struct arena_region *region, unsigned leaf, unsigned leaves,
+			    bool is_idle)
 {
+	unsigned before = region->idle_count;
+
 	for (unsigned i = leaf; i < leaf + leaves; i++)
-		region->used[i / WORD] &= ~((uint64_t)1 << i % WORD);
-	region->used_count -= leaves;
-	region->arena->used -= (uint64_t)leaves * ARENA_LEAF;
-	region->arena->idle += (uint64_t)leaves * ARENA_LEAF;
+		if (region_is_idle(region, i) != is_idle) {
+			region->idle[i / WORD] ^= (uint64_t)1 << i % WORD;
+			region->idle_count += is_idle ? 1 : -1u;
+		}
+	region->arena->idle += ((uint64_t)region->idle_count - before) * ARENA_LEAF;
+}
+
+/* Counts a span's leaves as used. The caller holds the lock. */
+static void region_use(struct arena_region *region, unsigned leaf, unsigned leaves)
+{
+	region_set_idle(region, leaf, leaves, false);
+	region->used_count += leaves;
+	region->arena->used += (uint64_t)leaves * ARENA_LEAF;
 }
 
 /* Gives the memory of idle leaves back to the system. The caller holds the lock. */
@@ -185,17 +181,7 @@ static void region_purge(struct arena_region *region, unsigned leaf, unsigned le
 {
 	(void)pages_release((char *)region + (size_t)leaf * ARENA_LEAF,
 			    (size_t)leaves * ARENA_LEAF);
-	for (unsigned i = leaf; i < leaf + leaves; i++)
-		region->resident[i / WORD] &= ~((uint64_t)1 << i % WORD);
-	region->resident_count -= leaves;
-	region->arena->idle -= (uint64_t)leaves * ARENA_LEAF;
-}
-
-static bool region_is_idle(const struct arena_region *region, unsigned leaf)
-{
-	uint64_t bits = ~region->used[leaf / WORD] & region->resident[leaf / WORD];
-
-	return bits >> leaf % WORD & 1;
+	region_set_idle(region, leaf, leaves, false);
 }
 
 /* Purges up to `most` idle leaves. Returns how many. */
@@ -204,7 +190,7 @@ static unsigned region_trim(struct arena_region *region, unsigned most)
 	unsigned leaf = 1;
 	unsigned count = 0;
 
-	while (leaf < LEAVES && count < most) {
+	while (region->idle_count > 0 && leaf < LEAVES && count < most) {
 		unsigned end = leaf;
 
 		while (end < LEAVES && count + end - leaf < most && region_is_idle(region, end))
@@ -240,10 +226,11 @@ static struct arena_region *region_new(struct arena *arena)
 	return region;
 }
 
-/* Returns whether the region need not stay. The caller holds the lock. */
+/* Returns whether the region may be unmapped now. The caller holds the lock. */
 static bool region_is_free(const struct arena_region *region)
 {
-	return region->used_count == 1 && region->arena->region_count > 1;
+	return region->used_count == 1 && region->idle_count < UNMAPPED_MOST &&
+	       region->arena->region_count > 1;
 }
 
 /* Unmaps a region whose spans are all back. The caller holds the lock. */
@@ -254,7 +241,7 @@ static void region_free(struct arena_region *region)
 	list_remove(&region->link);
 	arena->region_count--;
 	arena->used -= ARENA_LEAF;
-	arena->idle -= (uint64_t)(region->resident_count - 1) * ARENA_LEAF;
+	arena->idle -= (uint64_t)region->idle_count * ARENA_LEAF;
 	pages_unmap_aligned(region, ARENA_REGION);
 }
 
@@ -295,8 +282,10 @@ static void arena_give_leaves(struct arena *arena, void *memory, unsigned leaves
 	if (region->longest[1] == 0)
 		list_append(arena->regions.next, &region->link);
 	region_mark(region, leaf, leaves, false);
-	region_unuse(region, leaf, leaves);
-	if (region_is_free(region) && region->resident_count <= UNMAPPED_MOST)
+	region_set_idle(region, leaf, leaves, true);
+	region->used_count -= leaves;
+	arena->used -= (uint64_t)leaves * ARENA_LEAF;
+	if (region_is_free(region))
 		region_free(region);
 	else if (arena->is_tight && arena_idles(arena, false))
 		region_purge(region, leaf, leaves);
@@ -406,10 +395,8 @@ static unsigned arena_trim_some(struct arena *arena, unsigned most)
 			break;
 		list_append(&arena->regions, link);
 		region = list_entry(link, struct arena_region, link);
-		if (region->resident_count == region->used_count)
-			continue;
 		count += region_trim(region, most - count);
-		if (region_is_free(region) && region->resident_count <= UNMAPPED_MOST)
+		if (region_is_free(region))
 			region_free(region);
 	}
 	return count;
