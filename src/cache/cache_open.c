@@ -345,8 +345,8 @@ enum tw_status tw_cache_flush(struct tw_cache *cache)
 {
 	enum tw_status status;
 
-	/* In a task of the wheel an idle wait is invalid, be it that a task of another wheel, driven
-	 * in that one, calls; elsewhere this one has timed out. */
+	/* In a task of the wheel an idle wait is invalid, be it that a task of another wheel,
+	 * driven in that one, calls; elsewhere this one has timed out. */
 	if (!cache || cache_is_in_callback(cache) ||
 	    tw_wait_idle_until(cache->shared.wheel, 0) == TW_INVALID)
 		return TW_INVALID;

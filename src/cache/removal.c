@@ -29,17 +29,6 @@ enum { CROWD = 1024 };
 static const tw_duration look = 20 * TW_MILLISECOND;
 static const tw_duration look_of_driver = 100 * TW_MICROSECOND;
 
-void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry)
-{
-	entry->removal_next = NULL;
-	if (list->last)
-		list->last->removal_next = entry;
-	else
-		list->first = entry;
-	list->last = entry;
-	list->count++;
-}
-
 /* Takes the first crowd, or returns NULL if there is none. The caller holds the lock. */
 static struct tw_cache_entry *removals_take_crowd(struct removals *removals)
 {
@@ -116,20 +105,20 @@ void removals_close(struct removals *removals)
 	pthread_mutex_destroy(&removals->lock);
 }
 
-void removals_add(struct removals *removals, struct removal_list *list)
+void removals_add(struct removals *removals, struct tw_cache_entry *entry)
 {
+	entry->removal_next = NULL;
 	pthread_mutex_lock(&removals->lock);
 	if (removals->last)
-		removals->last->removal_next = list->first;
+		removals->last->removal_next = entry;
 	else
-		removals->first = list->first;
-	removals->last = list->last;
-	counter_add(&removals->added, list->count);
+		removals->first = entry;
+	removals->last = entry;
+	counter_add(&removals->added, 1);
 	if (!removals->is_awake)
 		(void)tw_alarm_set(&removals->alarm, 0);
 	removals->is_awake = true;
 	pthread_mutex_unlock(&removals->lock);
-	*list = (struct removal_list){NULL, NULL, 0};
 }
 
 enum tw_status removals_wait(struct removals *removals)

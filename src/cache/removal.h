@@ -29,13 +29,6 @@ struct removals {
 	_Atomic uint64_t reported;
 };
 
-/* A removal list has entries that left one shard, in order, each with a reference for this. */
-struct removal_list {
-	struct tw_cache_entry *first;
-	struct tw_cache_entry *last;
-	uint64_t count;
-};
-
 enum tw_status removals_open(struct removals *removals, struct shared_state *shared,
 			     const struct tw_cache_options *options);
 void removals_close(struct removals *removals);
@@ -47,10 +40,8 @@ static inline uint64_t removals_waiting(const struct removals *removals)
 	return counter_read(&removals->added) - reported;
 }
 
-/* Adds an entry. The caller holds the shard's lock, which guards the list. */
-void removal_list_add(struct removal_list *list, struct tw_cache_entry *entry);
-/* Queues the entries of a list that has some, and empties it: the last act under the same lock. */
-void removals_add(struct removals *removals, struct removal_list *list);
+/* Queues an entry that has left its shard, with a reference for this. Under the shard's lock. */
+void removals_add(struct removals *removals, struct tw_cache_entry *entry);
 /* Waits until all that were added before are reported. Returns TW_CLOSED if the wheel was stopped,
  * and nothing reports them, or TW_INVALID if the wheel can't be waited for from here. */
 enum tw_status removals_wait(struct removals *removals);

@@ -255,7 +255,7 @@ static inline __attribute__((always_inline)) void shard_drop(struct shard *shard
 	shard->removed[cause]++;
 	if (shard->removals->on_remove && !(entry->kind & ENTRY_ABSENT)) {
 		entry_pin(entry);
-		removal_list_add(&shard->to_tell, entry);
+		removals_add(shard->removals, entry);
 	}
 	retired_add(&shard->retiring->fresh, entry);
 }
@@ -497,8 +497,6 @@ void shard_end_move(struct shard *shard)
 	shared_count(shard->shared, shard->entries_more, shard->bytes_more);
 	shard->entries_more = 0;
 	shard->bytes_more = 0;
-	if (shard->to_tell.count > 0)
-		removals_add(shard->removals, &shard->to_tell);
 	turn_lock_let_go(&shard->lock);
 }
 

@@ -38,12 +38,11 @@ struct shard {
 	bool has_flights;   /* a key may have one in its chain */
 	bool must_tend;     /* something is done in steps, or should be: see shard_tend() */
 	struct table *next; /* the table being made to take its place, or NULL */
-	/* Since shard_begin. */
+	/* Since the lock was taken. */
 	int32_t entries_more; /* entries that the shared state has not counted yet */
 	int64_t bytes_more;
 	uint64_t bytes;                   /* the weights of its entries */
 	struct retiring_reader *retiring; /* the one of the thread that makes the change */
-	struct removal_list to_tell;
 	uint64_t armed;      /* the first tick with something filed, or earlier, or EXPIRY_NEVER */
 	tw_duration past_at; /* the end of that tick; no filed deadline is earlier */
 	tw_duration late_at; /* the time before which the alarm should have run */
@@ -55,7 +54,7 @@ struct shard {
 	uint64_t tables;              /* number of tables that took the place of another */
 	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct flights flights;
-	struct tw_alarm alarm;
+	_Alignas(64) struct tw_alarm alarm; /* the wheel writes to it, too */
 };
 
 /* Takes the lock for changes between retire_begin and retire_end. What they unlink is retired by
@@ -75,7 +74,7 @@ static inline void shard_begin_change(struct shard *shard) TAKES(shard->lock)
 
 /* Takes both locks again after shard_end(), for work that is done in steps. */
 void shard_begin_again(struct shard *shard) TAKES(shard->lock);
-/* Lets the lock go, after it queued the calls of on_remove and counted what came and went. */
+/* Lets the lock go, after it has counted what came and went. */
 void shard_end_in(struct shard *shard) LETS_GO(shard->lock);
 /* Does what shard_end_in() does, where no key came or went. */
 void shard_end_move(struct shard *shard) LETS_GO(shard->lock);
