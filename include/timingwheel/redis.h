@@ -1117,9 +1117,9 @@ struct tw_redis_worker_options {
 	 * The highest age of dead letters, up to TW_REDIS_DELAY_MAX, and their highest number in
 	 * the namespace. 0 means no limit. The worker deletes the oldest dead letters of a shard
 	 * when a run ends as one, and at each claim from the shard, at least every 10 s: up to 100,
-	 * and then it claims again at once. Each shard has an equal share of the number, rounded up. While the
-	 * namespace is paused, or no worker with limits claims, dead letters stay. Several workers
-	 * may do this; the strictest limits apply.
+	 * and then it claims again at once. Each shard has an equal share of the number, rounded
+	 * up. While the namespace is paused, or no worker with limits claims, dead letters stay.
+	 * Several workers may do this; the strictest limits apply.
 	 */
 	tw_duration dead_max_age;
 	unsigned dead_max_count;
