@@ -35,16 +35,8 @@ struct tw_cache {
 	struct tw_wheel
 		*own_wheel; /* the wheel of the shared state if the cache owns it, or NULL */
 	tw_duration expire;
-	tw_duration idle; /* 0 if lifetimes don't slide */
-	tw_duration negative_expire;
-	double jitter; /* 0 means none */
-	tw_cache_weigh_fn *weigh;
-	tw_cache_load *load; /* NULL if only takes load */
-	void *load_context;
-	tw_duration refresh_after; /* 0 means that no value is refreshed */
-	tw_duration retry_after;   /* 0 means that a failed load makes no pause */
-	bool has_plain_entries;    /* copied values have nothing before their keys */
-	void *context;
+	struct tw_cache_options options; /* with the defaults, and a jitter of 0 for none */
+	bool has_plain_entries;          /* copied values have nothing before their keys */
 
 	/* Only the maintenance's run by its alarm uses these. */
 	uint64_t entries_before; /* at the last run */

@@ -46,9 +46,9 @@ static unsigned options_shards(const struct tw_cache_options *options)
 
 /* ---- Own wheel, maintenance ---- */
 
-static enum tw_status cache_open_wheel(struct tw_cache *cache,
-				       const struct tw_cache_options *options)
+static enum tw_status cache_open_wheel(struct tw_cache *cache)
 {
+	const struct tw_cache_options *options = &cache->options;
 	/* One worker is for the listeners, called one at a time, and one for the shards. */
 	struct tw_options own = {.name = options->name, .workers = 2, .max_workers = 2};
 	enum tw_status status = TW_OK;
@@ -125,9 +125,9 @@ static void cache_run_maintenance(void *argument)
 	cache_maintain(cache, is_draining);
 }
 
-static enum tw_status cache_open_shards(struct tw_cache *cache,
-					const struct tw_cache_options *options)
+static enum tw_status cache_open_shards(struct tw_cache *cache)
 {
+	const struct tw_cache_options *options = &cache->options;
 	unsigned count = options_shards(options);
 	size_t size = count * sizeof(struct shard);
 	enum tw_status status = TW_OK;
@@ -174,31 +174,31 @@ static void cache_init_clock(struct shared_state *shared)
 		shared->coarse_margin = margin_least;
 }
 
+/* Takes over valid options, and sets their defaults. */
 static void cache_init(struct tw_cache *cache, tw_duration expire,
-		       const struct tw_cache_options *options)
+		       const struct tw_cache_options *given)
 {
+	struct tw_cache_options *options = &cache->options;
+
 	cache->expire = expire;
-	cache->idle = options->idle;
+	*options = *given;
+	options->loaders += options->loaders == 0 ? LOADERS_DEFAULT : 0;
+	options->jitter = given->jitter == 0 ? 0.05 : given->jitter < 0 ? 0 : given->jitter;
 	atomic_init(&cache->lookups_are_plain, options->idle == 0);
-	cache->negative_expire = options->negative_expire;
-	cache->jitter = options->jitter < 0 ? 0 : options->jitter;
-	cache->weigh = options->weigh;
-	cache->load = options->load;
-	cache->load_context = options->load_context;
-	cache->refresh_after = options->refresh_after;
-	cache->retry_after = options->retry_after;
 	cache->has_plain_entries =
 		options->refresh_after == 0 && !options->weigh && options->idle == 0;
+	cache->refreshing.most =
+		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
 	cache->shared.stale = options->stale_if_error;
+	options->name = given->name ? given->name : "proc";
 	snprintf(cache->shared.name, sizeof(cache->shared.name), "%s", options->name);
-	cache->refreshing.most = options->max_refreshing;
-	cache->context = options->context;
 	key_hash_seed_init(&cache->shared.seed);
 }
 
-static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_options *options)
+static enum tw_status cache_open(struct tw_cache *cache)
 {
-	enum tw_status status = cache_open_wheel(cache, options);
+	const struct tw_cache_options *options = &cache->options;
+	enum tw_status status = cache_open_wheel(cache);
 
 	if (status != TW_OK)
 		return status;
@@ -217,7 +217,7 @@ static enum tw_status cache_open(struct tw_cache *cache, const struct tw_cache_o
 	if (status == TW_OK)
 		epochs_watch_threads(&cache->shared.epochs, cache_note_thread_end);
 	if (status == TW_OK)
-		status = cache_open_shards(cache, options);
+		status = cache_open_shards(cache);
 	if (status == TW_OK && options->load)
 		status = load_queue_open(cache, options->loaders, load_run_queued);
 	return status;
@@ -248,27 +248,25 @@ static void cache_close(struct tw_cache *cache)
 }
 
 enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
-			       const struct tw_cache_options *given)
+			       const struct tw_cache_options *options)
 {
-	struct tw_cache_options options = given ? *given : (struct tw_cache_options){0};
+	static const struct tw_cache_options defaults;
 	struct tw_cache *cache;
 	enum tw_status status;
 
 	if (!result)
 		return TW_INVALID;
 	*result = NULL;
-	if (expire <= 0 || !options_are_valid(&options))
+	if (!options)
+		options = &defaults;
+	if (expire <= 0 || !options_are_valid(options))
 		return TW_INVALID;
-	options.name = options.name ? options.name : "proc";
-	options.jitter = options.jitter == 0 ? 0.05 : options.jitter;
-	options.loaders += options.loaders == 0 ? LOADERS_DEFAULT : 0;
-	options.max_refreshing += options.max_refreshing == 0 ? REFRESHING_DEFAULT : 0;
 	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
 	if (!cache)
 		return TW_NO_MEMORY;
 	memset(cache, 0, sizeof(*cache));
-	cache_init(cache, expire, &options);
-	status = cache_open(cache, &options);
+	cache_init(cache, expire, options);
+	status = cache_open(cache);
 	if (status == TW_OK)
 		*result = cache;
 	else

@@ -23,13 +23,13 @@ ALWAYS_INLINE tw_duration cache_lifetime(const struct tw_cache *cache, struct re
 	/* 53 bits, as many as a double has: 0 to 1, never 1. */
 	double part;
 
-	if (cache->jitter <= 0 || life < 0 || life == TW_FOREVER)
+	if (cache->options.jitter <= 0 || life < 0 || life == TW_FOREVER)
 		return life;
 	/* It begins as in no other thread, cache or process. */
 	if (reader->random == 0)
 		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
 	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 53);
-	return life - (tw_duration)((double)life * cache->jitter * part);
+	return life - (tw_duration)((double)life * cache->options.jitter * part);
 }
 
 /* Returns when an entry that is set now is to be loaded again. */
@@ -37,9 +37,9 @@ static tw_duration cache_refresh_time(const struct tw_cache *cache, uint32_t has
 {
 	/* A key's own part of the jitter: -1 to 1. */
 	double part = (double)hash / (double)(1u << 31) - 1;
-	double after = (double)cache->refresh_after * (1 + cache->jitter * part);
+	double after = (double)cache->options.refresh_after * (1 + cache->options.jitter * part);
 
-	return cache->refresh_after == 0 || after >= (double)DEADLINE_LAST
+	return cache->options.refresh_after == 0 || after >= (double)DEADLINE_LAST
 		       ? TW_FOREVER
 		       : deadline_after(now, (tw_duration)after);
 }
@@ -49,9 +49,9 @@ static tw_duration cache_deadline(const struct tw_cache *cache, tw_duration now,
 {
 	tw_duration idle_end;
 
-	if (cache->idle == 0)
+	if (cache->options.idle == 0)
 		return end;
-	idle_end = deadline_after(now, cache->idle);
+	idle_end = deadline_after(now, cache->options.idle);
 	return idle_end < end ? idle_end : end;
 }
 
@@ -66,7 +66,7 @@ ALWAYS_INLINE void cache_start_life(const struct tw_cache *cache, struct tw_cach
 {
 	tw_duration end = life_end(now, life);
 
-	if (cache->idle > 0)
+	if (cache->options.idle > 0)
 		time_store(&entry_extension(entry)->end, end);
 	if (entry->kind & ENTRY_AGING)
 		time_store(&entry_age(entry)->refresh_at,
@@ -122,9 +122,9 @@ static uint64_t cache_weigh(const struct tw_cache *cache, const struct entry_pla
 	const struct tw_cache_value *adopted = plan->adopted;
 	uint64_t weight;
 
-	weight = cache->weigh(cache->context, plan->key, plan->key_size,
-			      adopted ? adopted->data : plan->value,
-			      adopted ? adopted->size : plan->value_size);
+	weight = cache->options.weigh(cache->options.context, plan->key, plan->key_size,
+				      adopted ? adopted->data : plan->value,
+				      adopted ? adopted->size : plan->value_size);
 	callback.has_returned = true;
 	return weight;
 }
@@ -134,16 +134,16 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 	const struct tw_cache_value *adopted = plan->adopted;
 	bool is_absent = plan->kind & ENTRY_ABSENT;
 
-	if (cache->refresh_after > 0 && !is_absent)
+	if (cache->options.refresh_after > 0 && !is_absent)
 		plan->kind |= ENTRY_AGING;
 	/* Other entries weigh what they take. */
-	if (cache->weigh || cache->idle > 0)
+	if (cache->options.weigh || cache->options.idle > 0)
 		plan->kind |= ENTRY_EXTENDED;
 	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
 		     entry_padded_key_size(plan->key_size) + plan->value_size;
-	if (cache->weigh && is_absent)
+	if (cache->options.weigh && is_absent)
 		plan->weight = 1;
-	else if (cache->weigh && plan->weight == 0)
+	else if (cache->options.weigh && plan->weight == 0)
 		plan->weight = cache_weigh(cache, plan);
 	else if (plan->weight == 0)
 		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) +
@@ -229,7 +229,7 @@ static enum tw_status change_touch(const struct change *change, struct tw_cache 
 
 	if (!shard_watch(change->shard, change->hash, entry, entry_filed(entry), deadline))
 		return TW_NO_MEMORY;
-	if (cache->idle > 0)
+	if (cache->options.idle > 0)
 		time_store(&entry_extension(entry)->end, end);
 	/* release: after the entry's end was set; pairs with entry_move_deadline(). */
 	atomic_store_explicit(&entry->deadline, deadline, memory_order_release);

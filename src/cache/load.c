@@ -92,10 +92,10 @@ static __attribute__((noinline)) struct tw_cache_entry *loading_absence(
 
 	if (loading->began > 0)
 		reader_count(&thread->reader, COUNT_LOAD_ERRORS, 1);
-	if (load_has_failed(loading->status) || cache->negative_expire == 0)
+	if (load_has_failed(loading->status) || cache->options.negative_expire == 0)
 		return NULL;
 	cache_plan(cache, &absence);
-	loading->life = cache->negative_expire;
+	loading->life = cache->options.negative_expire;
 	/* Without memory the absence is returned, and not stored. */
 	return entry_from(thread, &cache->shared, &absence);
 }
@@ -105,9 +105,10 @@ static tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)
 {
 	/* Without retry_after, a reload that failed is tried again after this part. */
 	enum { FIRST_PART = 16 };
-	bool has_own = cache->retry_after > 0;
-	tw_duration first = has_own ? cache->retry_after : cache->refresh_after / FIRST_PART;
-	tw_duration most = has_own ? cache->expire : cache->refresh_after / 2;
+	bool has_own = cache->options.retry_after > 0;
+	tw_duration first =
+		has_own ? cache->options.retry_after : cache->options.refresh_after / FIRST_PART;
+	tw_duration most = has_own ? cache->expire : cache->options.refresh_after / 2;
 
 	while (--failures > 0 && first < most)
 		first = first <= most / 2 ? first * 2 : most;
@@ -124,7 +125,7 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 		entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > change->now;
 	tw_duration pause;
 
-	if (cache->retry_after == 0 && !is_reloaded)
+	if (cache->options.retry_after == 0 && !is_reloaded)
 		return;
 	if (loading->failures < UINT16_MAX)
 		loading->failures++;
@@ -331,8 +332,8 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, b
 		is_closed = true;
 	turn_lock_let_go(&shard->lock);
 	if (reader && !is_closed)
-		load_run(cache, reader, loading, clock_read_real(CLOCK_MONOTONIC), cache->load,
-			 cache->load_context);
+		load_run(cache, reader, loading, clock_read_real(CLOCK_MONOTONIC),
+			 cache->options.load, cache->options.load_context);
 	else
 		(void)tw_cache_load_end(loading, is_closed ? TW_CLOSED : TW_NO_MEMORY);
 	load_leave(cache, loading->is_kept ? NULL : loading);

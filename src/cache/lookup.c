@@ -28,7 +28,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 								    tw_duration coarse, bool is_use)
 {
 	tw_duration later =
-		deadline_after(time_add(coarse, cache->shared.coarse_step), cache->idle);
+		deadline_after(time_add(coarse, cache->shared.coarse_step), cache->options.idle);
 	tw_duration deadline = entry_deadline(entry);
 	bool is_past = false;
 
@@ -46,7 +46,7 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 			deadline = present;
 			continue;
 		}
-		if (cache->idle == 0)
+		if (cache->options.idle == 0)
 			return entry;
 		end = time_load(&entry_extension(entry)->end);
 		wanted = is_use ? later : deadline;
@@ -89,7 +89,7 @@ static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache
 			continue;
 		deadline = entry_deadline(entry);
 		if (deadline != TW_FOREVER &&
-		    (cache->idle > 0 || shared_is_past(&cache->shared, deadline, coarse))) {
+		    (cache->options.idle > 0 || shared_is_past(&cache->shared, deadline, coarse))) {
 			const struct tw_cache_entry *found = entry;
 
 			entry = cache_judge(cache, &guard, entry, coarse, is_use);

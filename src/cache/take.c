@@ -99,7 +99,8 @@ static enum take_next take_join(struct take *take, struct reader *loader, tw_dur
 	take->loading = loading;
 	if (loading && loading->state != FLIGHT_PAUSED)
 		return TAKE_WAITS;
-	if (loading && cache->retry_after > 0 && loading->retry_at > tw_now(cache->shared.wheel)) {
+	if (loading && cache->options.retry_after > 0 &&
+	    loading->retry_at > tw_now(cache->shared.wheel)) {
 		take_fail(take, loading->status);
 		return TAKE_ENDS;
 	}
@@ -191,8 +192,8 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 	if (next == TAKE_ENDS)
 		return;
 	if (next == TAKE_LOADS)
-		load_run(cache, take->reader, take->loading, now, load ? load : cache->load,
-			 load ? argument : cache->load_context);
+		load_run(cache, take->reader, take->loading, now, load ? load : cache->options.load,
+			 load ? argument : cache->options.load_context);
 	take_result(take, next == TAKE_LOADS, until);
 }
 
@@ -228,7 +229,7 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 	if (!entry)
 		return TW_INVALID;
 	*entry = NULL;
-	if (!cache || (!load && !cache->load))
+	if (!cache || (!load && !cache->options.load))
 		return TW_INVALID;
 	result = cache_glance(cache, key, key_size, &glance);
 	if (__builtin_expect(result == GLANCE_HIT, 1)) {
@@ -279,7 +280,7 @@ enum tw_status tw_cache_take_async(struct tw_cache *cache, const void *key, size
 	struct take take = {.cache = cache, .key = key, .key_size = key_size};
 	struct asker *asker;
 
-	if (!cache || !on_value || !cache->load)
+	if (!cache || !on_value || !cache->options.load)
 		return TW_INVALID;
 	if (!take_begin(&take))
 		return take.status;

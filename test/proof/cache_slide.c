@@ -132,7 +132,7 @@ int main(void)
 	atomic_init(&entry->deadline, FIRST_DEADLINE);
 	entry->key_size = 8;
 	time_store(&entry_extension(entry)->end, FIRST_END);
-	cache.idle = IDLE;
+	cache.options.idle = IDLE;
 	atomic_init(&cache.shared.epochs.era, 1);
 	cache.shared.granule = 1;
 	shard.shared = &cache.shared;
