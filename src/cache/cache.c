@@ -236,7 +236,7 @@ static void cache_sum_threads(struct tw_cache *cache, uint64_t sums[READER_COUNT
 	struct reader *reader;
 
 	pthread_mutex_lock(&epochs->walks_lock);
-	for (reader = epochs_first_reader(epochs); reader; reader = reader->next) {
+	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader)) {
 		for (int i = 0; i < READER_COUNTS; i++)
 			sums[i] += counter_read(&reader->counts[i]);
 		retire_sum(retiring_reader(reader), retired, spare);

@@ -72,7 +72,7 @@ static bool cache_clear_threads(struct tw_cache *cache)
 	bool is_done = true;
 
 	pthread_mutex_lock(&epochs->walks_lock);
-	for (reader = epochs_first_reader(epochs); reader; reader = reader->next)
+	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader))
 		is_done &= retire_clear(retiring_reader(reader), &cache->shared);
 	pthread_mutex_unlock(&epochs->walks_lock);
 	return retire_free_ended(&cache->shared) && is_done;
@@ -234,7 +234,7 @@ static void cache_close(struct tw_cache *cache)
 	tw_alarm_destroy(&cache->shared.maintenance);
 	/* The maintenance frees readers and links the others in another order, so it ends first. */
 	reader = epochs_first_reader(&cache->shared.epochs);
-	for (; reader; reader = reader->next)
+	for (; reader; reader = reader_next(reader))
 		retire_close(retiring_reader(reader), &cache->shared);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
 		if (cache->shards[i].shared)

@@ -13,14 +13,14 @@
  * which caches still live. Therefore the array of all epochs, the lock and the key below are the
  * one thing in the library that belongs to the process, as threads do.
  *
- * Only the readers of live threads stand in the blocks that a look goes through. Those of ended
- * threads wait in the list for another thread, or for maintenance, which frees them when the looks
- * that may have met them have ended: each look is made under a lock of its own thread's (retire.h).
+ * The readers of ended threads wait in the list for another thread, or for maintenance, which takes
+ * them out and frees them when the looks that may have met them have ended: each look is made under
+ * a lock of its own thread's (retire.h). Until then they still lead a look to the next reader.
  * Readers are the cache's memory, so they are cells of its pool.
  *
  * Invariants:
  *   a live thread has at most one reader in a cache, and no other thread writes it
- *   a reader is in the cache's list until it is freed, and in a block while its thread lives
+ *   a reader is in the cache's list while its thread lives
  *
  * All calls may run together, except epochs_destroy().
  */
@@ -34,18 +34,6 @@
 #include "pool.h"
 
 _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
-
-/* A model checker sets fewer, to go through all orders. */
-#ifndef BLOCK_READERS
-#define BLOCK_READERS 61
-#endif
-
-struct reader_block {
-	_Alignas(64) _Atomic(struct reader_block *) next; /* grows only */
-	atomic_size_t used;                               /* places in use */
-	atomic_size_t end; /* end of the places ever used; grows only */
-	_Atomic(struct reader *) readers[BLOCK_READERS];
-};
 
 /* A thread knows its readers by the numbers of their caches, also those of caches that are gone. */
 static _Thread_local struct {
@@ -63,16 +51,6 @@ static size_t all_count;
 static size_t live_count;
 static size_t first_free; /* none below it is free */
 static uint64_t last_id;
-
-/* Takes a reader out of its place. The caller holds the lock. */
-static void epochs_leave_place(struct reader *reader)
-{
-	/* release, both: all its reads are done. A look that does not find it here does not see
-	 * that it has left; pairs with epochs_gather(). */
-	atomic_store_explicit(reader->place, NULL, memory_order_release);
-	atomic_fetch_sub_explicit(&reader->block->used, 1, memory_order_release);
-	reader->place = NULL;
-}
 
 /* Counts readers of live threads and of ended threads. The caller holds the lock. relaxed: see
  * epochs_readers() and epochs_ended(). */
@@ -93,7 +71,7 @@ static void thread_give_back(void *argument)
 
 		if (!all_epochs[i] || all_epochs[i]->id != memo->id)
 			continue;
-		epochs_leave_place(memo->reader);
+		memo->reader->is_taken = false;
 		epochs_count(all_epochs[i], -1u, 1);
 		if (all_epochs[i]->on_thread_end)
 			all_epochs[i]->on_thread_end(all_epochs[i]);
@@ -197,28 +175,18 @@ static void epochs_give_number(const struct epochs *epochs)
 void epochs_destroy(struct epochs *epochs)
 {
 	struct reader *reader = epochs_first_reader(epochs);
-	/* relaxed: no thread comes any more. */
-	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_relaxed);
 
 	pthread_mutex_lock(&threads_lock);
 	epochs_give_number(epochs);
 	pthread_mutex_unlock(&threads_lock);
 
 	while (reader) {
-		struct reader *next = reader->next;
+		struct reader *next = reader_next(reader);
 
 		pool_give_reader(reader);
 		reader = next;
 	}
 	pthread_mutex_destroy(&epochs->walks_lock);
-	while (block) {
-		/* relaxed: as above. */
-		struct reader_block *next =
-			atomic_load_explicit(&block->next, memory_order_relaxed);
-
-		free(block);
-		block = next;
-	}
 }
 
 /* Makes room in the thread's array for that number. Returns false if out of memory. */
@@ -243,36 +211,26 @@ static bool thread_make_room(size_t number)
 
 /* ---- Under the lock ---- */
 
-/* Returns a block with a free place for a reader, or NULL if out of memory. */
-static struct reader_block *epochs_find_block(struct epochs *epochs)
+/* Puts a reader into the list. */
+static void epochs_link(struct epochs *epochs, struct reader *reader)
 {
-	_Atomic(struct reader_block *) *next = &epochs->blocks;
-	struct reader_block *block;
+	/* relaxed, both: only written under the lock, and published with the reader. */
+	struct reader *first = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
 
-	/* relaxed: only written under the lock, here and below. */
-	while ((block = atomic_load_explicit(next, memory_order_relaxed))) {
-		if (atomic_load_explicit(&block->used, memory_order_relaxed) < BLOCK_READERS)
-			return block;
-		next = &block->next;
-	}
-	block = aligned_alloc(_Alignof(struct reader_block), sizeof(*block));
-	if (!block)
-		return NULL;
-	memset(block, 0, sizeof(*block));
-	/* seq_cst: a look after a reader in it has entered finds it; pairs with epochs_gather(). */
-	atomic_store_explicit(next, block, memory_order_seq_cst);
-	return block;
+	atomic_store_explicit(&reader->next, first, memory_order_relaxed);
+	/* seq_cst: a look after it has entered finds it, and maintenance after this; pairs with
+	 * epochs_first_reader(). */
+	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
 }
 
 /* Returns a reader left by an ended thread, or a new one, or NULL if out of memory. */
 static struct reader *epochs_find_free(struct epochs *epochs)
 {
 	/* relaxed: only written under the lock. */
-	struct reader *first = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
-	struct reader *reader = first;
+	struct reader *reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
 
-	while (reader && reader->place)
-		reader = reader->next;
+	while (reader && reader->is_taken)
+		reader = reader_next(reader);
 	if (reader) {
 		epochs_count(epochs, 1, -1u);
 		return reader;
@@ -280,66 +238,44 @@ static struct reader *epochs_find_free(struct epochs *epochs)
 	reader = pool_take_reader(epochs->pool);
 	if (!reader)
 		return NULL;
-	reader->next = first;
-	/* seq_cst: maintenance after this finds it; pairs with epochs_first_reader(). */
-	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
+	epochs_link(epochs, reader);
 	epochs_count(epochs, 1, 0);
 	return reader;
-}
-
-/* Gives the reader a place in the block, which has a free one. */
-static void reader_take_place(struct reader *reader, struct reader_block *block)
-{
-	_Atomic(struct reader *) *place = block->readers;
-
-	/* relaxed: only written under the lock. */
-	while (atomic_load_explicit(place, memory_order_relaxed))
-		place++;
-	reader->place = place;
-	reader->block = block;
-	/* relaxed: only written under the lock. seq_cst: here and below a look after this reader
-	 * has entered finds it; pairs with epochs_gather(). */
-	if ((size_t)(place - block->readers) ==
-	    atomic_load_explicit(&block->end, memory_order_relaxed))
-		atomic_fetch_add_explicit(&block->end, 1, memory_order_seq_cst);
-	atomic_fetch_add_explicit(&block->used, 1, memory_order_seq_cst);
-	atomic_store_explicit(place, reader, memory_order_seq_cst);
 }
 
 /* ---- Readers ---- */
 
 struct reader *epochs_add_reader(struct epochs *epochs)
 {
-	struct reader_block *block;
 	struct reader *reader;
 
 	pthread_mutex_lock(&threads_lock);
-	block = epochs_find_block(epochs);
-	reader = block ? epochs_find_free(epochs) : NULL;
+	reader = epochs_find_free(epochs);
 	if (reader)
-		reader_take_place(reader, block);
+		reader->is_taken = true;
 	pthread_mutex_unlock(&threads_lock);
 	return reader;
 }
 
 struct reader *epochs_take_ended(struct epochs *epochs)
 {
-	struct reader *kept = NULL;
+	_Atomic(struct reader *) *place = &epochs->readers;
 	struct reader *ended = NULL;
 	struct reader *reader;
-	struct reader *next;
 
 	pthread_mutex_lock(&threads_lock);
-	/* relaxed, here and below: only written under the lock. */
-	reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
-	for (; reader; reader = next) {
-		struct reader **list = reader->place ? &kept : &ended;
-
-		next = reader->next;
-		reader->next = *list;
-		*list = reader;
+	/* relaxed, all loads: only written under the lock. */
+	while ((reader = atomic_load_explicit(place, memory_order_relaxed))) {
+		if (reader->is_taken) {
+			place = &reader->next;
+			continue;
+		}
+		/* release: all its reads are done; pairs with reader_next() and
+		 * epochs_first_reader(). */
+		atomic_store_explicit(place, reader_next(reader), memory_order_release);
+		reader->next_ended = ended;
+		ended = reader;
 	}
-	atomic_store_explicit(&epochs->readers, kept, memory_order_relaxed);
 	atomic_store_explicit(&epochs->ended_count, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&threads_lock);
 	return ended;
@@ -348,9 +284,7 @@ struct reader *epochs_take_ended(struct epochs *epochs)
 void epochs_put_back(struct epochs *epochs, struct reader *reader)
 {
 	pthread_mutex_lock(&threads_lock);
-	/* relaxed, both: as above. */
-	reader->next = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
-	atomic_store_explicit(&epochs->readers, reader, memory_order_relaxed);
+	epochs_link(epochs, reader);
 	epochs_count(epochs, 0, 1);
 	pthread_mutex_unlock(&threads_lock);
 }
@@ -387,36 +321,20 @@ static void eras_add(struct eras *eras, uint64_t era)
 		eras->last = era;
 }
 
-static void block_gather(struct reader_block *block, uint64_t last, struct eras *eras)
-{
-	/* seq_cst: here and below pairs with reader_take_place(). */
-	size_t end = atomic_load_explicit(&block->end, memory_order_seq_cst);
-
-	for (size_t i = 0; i < end; i++) {
-		struct reader *reader =
-			atomic_load_explicit(&block->readers[i], memory_order_seq_cst);
-		uint64_t era;
-
-		if (!reader)
-			continue;
-		/* seq_cst: pairs with reader_enter() and reader_leave(). */
-		era = atomic_load_explicit(&reader->era, memory_order_seq_cst);
-		if (era != 0 && era <= last)
-			eras_add(eras, era);
-	}
-}
-
 void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras)
 {
-	/* seq_cst: here and below pairs with reader_take_place(). */
-	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_seq_cst);
+	struct reader *reader = epochs_first_reader(epochs);
 
 	eras->count = 0;
 	eras->first = 0;
 	eras->last = 0;
-	for (; block; block = atomic_load_explicit(&block->next, memory_order_seq_cst))
-		if (atomic_load_explicit(&block->used, memory_order_seq_cst) > 0)
-			block_gather(block, last, eras);
+	for (; reader; reader = reader_next(reader)) {
+		/* seq_cst: pairs with reader_enter() and reader_leave(). */
+		uint64_t era = atomic_load_explicit(&reader->era, memory_order_seq_cst);
+
+		if (era != 0 && era <= last)
+			eras_add(eras, era);
+	}
 }
 
 uint64_t eras_find(const struct eras *eras, uint64_t birth, uint64_t stamp)

@@ -16,7 +16,6 @@
 #include "base/counter.h"
 
 struct pool;
-struct reader_block;
 
 /* A thread has these counts, which tw_cache_get_stats() sums up. */
 enum reader_count {
@@ -36,26 +35,24 @@ enum reader_count {
 struct reader {
 	/* Written by its thread, read before what was unlinked is freed; 0 while it is outside. */
 	_Alignas(128) _Atomic uint64_t era;
+	/* The next in the list, beside the era for looks; written under the lock of the threads. */
+	_Atomic(struct reader *) next;
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];
 	uint64_t random;    /* 0 if not begun (change.c) */
 	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
-	/* Constant while it is in the list. */
-	struct reader *next;
-	/* Under the lock of the threads (epoch.c). */
-	_Atomic(struct reader *) *place; /* in the block; NULL once its thread has ended */
-	struct reader_block *block;
+	bool is_taken;      /* its thread lives; under the lock of the threads (epoch.c) */
+	struct reader *next_ended; /* once it is out of the list */
 };
 
 struct epochs {
 	uint64_t id;   /* never used again in this process; constant */
 	size_t number; /* unique among those that live; constant */
 	_Atomic uint64_t era;
-	_Atomic(struct reader_block *) blocks; /* places of the readers of live threads */
-	_Atomic(struct reader *) readers;      /* all, also those of ended threads */
-	atomic_uint reader_count;              /* readers of live threads */
-	atomic_uint ended_count;               /* readers of ended threads */
-	struct pool *pool;                     /* constant */
+	_Atomic(struct reader *) readers; /* all, also those of ended threads */
+	atomic_uint reader_count;         /* readers of live threads */
+	atomic_uint ended_count;          /* readers of ended threads */
+	struct pool *pool;                /* constant */
 	/* Held by a walk of the readers, and by what takes some out of the list and frees them. */
 	pthread_mutex_t walks_lock;
 	/* Called under the lock of the threads when a thread with a reader has ended. */
@@ -81,8 +78,8 @@ void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
 /* Returns a reader of no thread, for use under a lock of its user's, or NULL if out of memory. */
 struct reader *epochs_add_reader(struct epochs *epochs);
-/* Takes the readers of ended threads, linked by next, out of the list. The caller holds walks_lock.
- * It frees them when no look that began before can meet them. */
+/* Takes the readers of ended threads out of the list and links them by next_ended. The caller holds
+ * walks_lock. It frees them when no look that began before can meet them. */
 struct reader *epochs_take_ended(struct epochs *epochs);
 /* Puts back a reader that epochs_take_ended() took. */
 void epochs_put_back(struct epochs *epochs, struct reader *reader);
@@ -104,7 +101,7 @@ void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras);
 /* Returns an era from `birth` to `stamp`, or 0 if there is none. */
 uint64_t eras_find(const struct eras *eras, uint64_t birth, uint64_t stamp);
 
-/* Returns how many readers one look at all of them meets. */
+/* Returns how many readers one look at all of them meets, beside those of ended threads. */
 static inline unsigned epochs_readers(struct epochs *epochs)
 {
 	/* relaxed: the cost of a look need not be exact. */
@@ -118,11 +115,17 @@ static inline unsigned epochs_ended(struct epochs *epochs)
 	return atomic_load_explicit(&epochs->ended_count, memory_order_relaxed);
 }
 
-/* Returns the readers so far, whole, linked by next: for a walk, or while none is freed. */
+/* Returns the first of the readers so far, whole: for a look, a walk, or while none is freed. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
 	/* seq_cst: pairs with epochs_find_free(); see also cache_maintain(). */
 	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
+}
+
+static inline struct reader *reader_next(const struct reader *reader)
+{
+	/* acquire: what it misses is done; pairs with epochs_take_ended(). */
+	return atomic_load_explicit(&((struct reader *)reader)->next, memory_order_acquire);
 }
 
 /* Returns the calling thread's reader, or NULL if out of memory. */

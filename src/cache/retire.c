@@ -375,7 +375,7 @@ bool retire_free_ended(struct shared_state *shared)
 	pthread_mutex_lock(&epochs->walks_lock);
 	next = epochs_take_ended(epochs);
 	/* A look that met one of these holds the lock of its own thread. */
-	for (reader = epochs_first_reader(epochs); reader; reader = reader->next) {
+	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader)) {
 		own_lock_take(&retiring_reader(reader)->lock);
 		own_lock_let_go(&retiring_reader(reader)->lock);
 	}
@@ -383,7 +383,7 @@ bool retire_free_ended(struct shared_state *shared)
 	while ((reader = next)) {
 		struct retiring_reader *thread = retiring_reader(reader);
 
-		next = reader->next;
+		next = reader->next_ended;
 		if (retire_has_some(thread) || thread->spare.bytes > 0) {
 			epochs_put_back(epochs, reader);
 			continue;

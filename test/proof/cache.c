@@ -133,7 +133,6 @@ static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const vo
 #define __attribute__(which)
 #include "cache/epoch.h"
 #define epochs_find_reader epochs_find_reader_of_array
-#define BLOCK_READERS 3
 #include "cache/epoch.c"
 #undef epochs_find_reader
 #undef __attribute__
@@ -521,12 +520,11 @@ static void end(void)
 	entry_let_go(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	table_free(shard_table(&shard));
 	for (struct reader *reader = epochs_first_reader(&cache.shared.epochs); reader;) {
-		struct reader *next = reader->next;
+		struct reader *next = reader_next(reader);
 
 		free(reader);
 		reader = next;
 	}
-	free(atomic_load_explicit(&cache.shared.epochs.blocks, memory_order_relaxed));
 	hazards_free();
 	if (FIRST == FIND && first_entry->key_size == 0)
 		free(first_entry);

@@ -256,7 +256,7 @@ void cache_check(struct tw_cache *cache)
 	struct reader *reader;
 
 	pthread_mutex_lock(&epochs->walks_lock);
-	for (reader = epochs_first_reader(epochs); reader; reader = reader->next)
+	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader))
 		check_retired(retiring_reader(reader));
 	pthread_mutex_unlock(&epochs->walks_lock);
 	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
