@@ -118,7 +118,7 @@ static inline unsigned epochs_ended(struct epochs *epochs)
 /* Returns the first of the readers so far, whole: for a look, a walk, or while none is freed. */
 static inline struct reader *epochs_first_reader(struct epochs *epochs)
 {
-	/* seq_cst: pairs with epochs_find_free(); see also cache_maintain(). */
+	/* seq_cst: pairs with epochs_link(); see also cache_maintain(). */
 	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
 }
 
