@@ -91,7 +91,8 @@ LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c ca
 	cron/*.c))
 TEST_FOLDERS := base wheel runtime cache cron faults model house
 TEST_OBJECTS := $(call objects,$(TEST_FOLDERS:%=test/%/test_*.c))
-TEST_SUPPORT := $(call objects,test/support/*.c) \
+TEST_MAIN := $(BUILD)/test/support/main.o
+TEST_SUPPORT := $(filter-out $(TEST_MAIN),$(call objects,test/support/*.c)) \
 	$(filter-out $(TEST_OBJECTS),$(call objects,test/model/*.c))
 FAULT_OBJECTS := $(addprefix $(BUILD)/test/faults/,attempts.o faults.o stacks.o)
 # The library once more, with threads that give way at its atomic operations.
@@ -103,8 +104,17 @@ LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME)
 PACKAGES := uthash-dev libcmocka-dev pkg-config g++ gnuplot-nox tzdata mandoc
 include src/redis/redis.mk
 
+# A test is a file of cases. The program that has them is that of the folder, of the folder's tests
+# with threads that give way, or the test's own.
 TEST_PROGRAMS := $(TEST_OBJECTS:$(BUILD)/test/%.o=%)
-# Programs of one thread: nothing for the thread sanitizer.
+TESTS_WITH_EXCEPTIONS := runtime/test_exceptions cache/test_callbacks
+TESTS_APART := $(TESTS_WITH_EXCEPTIONS) $(addprefix redis/test_,calls_faults clocks connections \
+	pages_faults program_faults resolver)
+objects_in = $(filter $(BUILD)/test/$(1)/%,$(TEST_OBJECTS) $(REDIS_TEST_OBJECTS))
+objects_in_all = $(filter-out %_yields.o $(TESTS_APART:%=$(BUILD)/test/%.o),$(objects_in))
+program_of = $(if $(filter $(TESTS_APART),$(1)),$(1),$(if $(filter %_yields,$(1)),$(dir \
+	$(1))all_yields,$(dir $(1))all))
+# Those of one thread: nothing for the thread sanitizer.
 TESTS_OF_ONE_THREAD := base/test_key_hash base/test_pages base/test_slot_set wheel/% cron/% \
 	faults/test_cron_faults redis/test_texts redis/test_torture_checker
 # With a sanitizer, which is slow enough, the library is not compiled a second time.
@@ -130,6 +140,12 @@ TESTS_LONG := $(filter $(TESTS_OF_EACH_DAY),redis/test_calls_faults redis/test_o
 TESTS_ALONE := runtime/test_real_clock
 # Of `make compare`.
 BENCHES ?= throughput handles cache cache_expiry expiry idle
+ifneq ($(T),)
+FOUND := $(shell test/find.sh '$(T)' $(TESTS_OF_ALL))
+TESTS := $(filter-out CASE=%,$(FOUND))
+export CASE := $(patsubst CASE=%,%,$(filter CASE=%,$(FOUND)))
+$(if $(TESTS),,$(error no test is called $(T)))
+endif
 TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_EACH_DAY))
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
@@ -228,13 +244,20 @@ $(BUILD)/$(LINK_NAME): $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $@
 
 # Tests and benches see the inner names too: they take the objects, not the library.
-$(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_SUPPORT) $(LIB_OBJECTS)
-	$(call say_once,LD,$(@D)/test_*)
-	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) -lcmocka
+TEST_FOLDER_PROGRAMS := $(TEST_FOLDERS:%=$(BUILD)/test/%/all)
+$(foreach folder,$(TEST_FOLDERS),$(eval $(BUILD)/test/$(folder)/all: \
+	$(call objects_in_all,$(folder))))
+$(TEST_FOLDER_PROGRAMS): $(TEST_MAIN) $(TEST_SUPPORT) $(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
 
-$(BUILD)/test/%_yields: $(BUILD)/test/%_yields.o $(TEST_SUPPORT) \
-		$(BUILD)/test/support/yields/yield.o $(YIELD_OBJECTS)
-	$(call say_once,LD,$(@D)/test_*)
+TEST_YIELDING_PROGRAMS := $(sort $(foreach object,$(filter %_yields.o,$(TEST_OBJECTS)), \
+	$(dir $(object))all_yields))
+$(foreach program,$(TEST_YIELDING_PROGRAMS),$(eval $(program): \
+	$(filter $(dir $(program))%_yields.o,$(TEST_OBJECTS))))
+$(TEST_YIELDING_PROGRAMS): $(TEST_MAIN) $(TEST_SUPPORT) $(BUILD)/test/support/yields/yield.o \
+		$(YIELD_OBJECTS)
+	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lcmocka
 
 # Exceptions of C++ go through the library. They need no sanitizer, and no flags of CC.
@@ -243,15 +266,17 @@ $(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++11 -Wall -Wextra -fPIC -g -c -o $@ $<
 
-TESTS_WITH_EXCEPTIONS := runtime/test_exceptions cache/test_callbacks
-$(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): $(BUILD)/test/support/exceptions.o
-$(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): TEST_LIBS = -lstdc++
+$(TESTS_WITH_EXCEPTIONS:%=$(BUILD)/test/%): %: %.o $(BUILD)/test/support/exceptions.o \
+		$(TEST_MAIN) $(TEST_SUPPORT) $(LIB_OBJECTS)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ -lstdc++ -lcmocka
 
 # Tests that let these calls fail.
-$(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc \
-	posix_memalign strdup strndup open_memstream mmap pthread_create pthread_setspecific open \
-	fopen socket eventfd timerfd_create clock_getres getrandom fstat read send)
-$(filter %_faults,$(TEST_PROGRAMS:%=$(BUILD)/test/%)): $(FAULT_OBJECTS)
+$(BUILD)/test/faults/all $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)--wrap=,malloc \
+	calloc realloc aligned_alloc posix_memalign strdup strndup open_memstream mmap \
+	pthread_create pthread_setspecific open fopen socket eventfd timerfd_create clock_getres \
+	getrandom fstat read send)
+$(BUILD)/test/faults/all: $(FAULT_OBJECTS)
 
 $(BUILD)/bench/coroutines: bench/coroutines.cpp $(CXX_HEADERS) $(BUILD)/$(STATIC_LIB)
 	$(call say,CXX,$@)
@@ -266,7 +291,7 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 # The compiler notes the folder that it is called in: by the name that ours is mapped from.
 export PWD := $(CURDIR)
 export BENCHES BUILD CC CXX GENMC MAKE MORE PROOFS PUBLIC_HEADERS REDIS_FOUND SANITIZE \
-	SANITIZE_FLAGS TESTS_ALONE TEST_TIMEOUT
+	SANITIZE_FLAGS TESTS_ALONE TESTS_APART TEST_TIMEOUT V
 
 CI_PACKAGES += clang clang-19 clang-format lld llvm gcc-s390x-linux-gnu \
 	libc6-dev-s390x-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu \
@@ -293,9 +318,9 @@ run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its argument
 run-cache: $(BUILD)/bench/cache_run ## run a cache in front of a slow source; ARGS likewise
 	@$< $(ARGS)
 
-TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(filter $(TEST_PROGRAMS) \
-	$(REDIS_TEST_OBJECTS:$(BUILD)/test/%.o=%),$(TESTS)))
-test: all $(TESTS_TO_BUILD) ## test each promise (2 min); TESTS="base/test_slab ..." SEED=n
+TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(sort $(foreach test,$(filter $(TEST_PROGRAMS) \
+	$(REDIS_TEST_OBJECTS:$(BUILD)/test/%.o=%),$(TESTS)),$(call program_of,$(test)))))
+test: all $(TESTS_TO_BUILD) ## test each promise (2 min), or T=folder, file or case; SEED=n
 	@test/run.sh $(TESTS)
 
 test-all: ## run all tests, at their whole length

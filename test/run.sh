@@ -2,35 +2,84 @@
 # SPDX-License-Identifier: MIT
 #
 # Runs the named tests and sums up: run.sh test_wheel check_layers ...
-# A name is a cmocka program in $BUILD/test or a script in test/, which counts as one test (exit
-# status 77: skipped). `make test` calls this with the environment it needs. Tests run side by side,
-# $TEST_JOBS at a time: by default four times as many as there are processors, for many do little
-# but wait, and twice as many beside a sanitizer or an emulator. Those in $TESTS_ALONE come last,
-# one by one. $EMULATOR, a command with its options, runs programs for another processor. What is
-# said of a test is said at once, when it ends; what failed, and why, is said again at the end, and
-# so is what was skipped. The last line is always
+# A name is a file of cases in test/, which a program in $BUILD/test has, or a script in test/, that
+# counts as one test (exit status 77: skipped). `make test` calls this with the environment it
+# needs. Tests run side by side, $TEST_JOBS at a time: by default four times as many as there are
+# processors, for many do little but wait, and twice as many beside a sanitizer or an emulator.
+# Those in $TESTS_ALONE come last, one by one. $EMULATOR, a command with its options, runs programs
+# for another processor. What is said of a test is said at once, when it ends; what failed, and why,
+# is said again at the end, and so is what was skipped. The last line is always
 # "N passed, N failed, N skipped".
 
 cd "$(dirname "$0")/.." || exit 1
 . test/support/script.sh
 
+# program_of NAME: the program that has the test's cases, as the Makefile has it.
+program_of()
+{
+	case " $TESTS_APART " in
+	*" $1 "*)
+		echo "$1"
+		return
+		;;
+	esac
+	case $1 in
+	*_yields) echo "${1%/*}/all_yields" ;;
+	*/*) echo "${1%/*}/all" ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# cut_off LOG: the case that ran when the program ended, if one did.
+cut_off()
+{
+	awk '
+	/^\[ RUN      \] / { name = substr($0, 14); runs = 1 }
+	/^\[ *(OK|FAILED|SKIPPED) *\] / { runs = 0 }
+	END { if (runs) print name; exit !runs }' "$1"
+}
+
 # run NAME: into its log; answers "NAME STATUS". Temporary files of a test that is killed go with
-# their folder.
+# their folder. A case that ends its program has failed, and those after it are run.
 run()
 {
 	TMPDIR=$(mktemp -d) || exit
 	export TMPDIR
 	at_end "rm -rf '$TMPDIR'"
 	log=$BUILD/test/$1.log
-	program=$BUILD/test/$1
-	test -f "test/$1.sh" && program=test/$1.sh
+	if test -f "test/$1.sh"; then
+		program=test/$1.sh
+	else
+		program=$BUILD/test/$(program_of "$1")
+	fi
 	mkdir -p "$(dirname "$log")"
-	# --foreground: an interrupt from the terminal reaches the test too.
-	# In braces, so that what the shell says of a crash is in the log, too.
-	# shellcheck disable=SC2086 # a command and its options
-	{ $fixed_addresses timeout --foreground -k 10 "$TEST_TIMEOUT" $EMULATOR "$program" \
-		</dev/null; } >"$log" 2>&1
-	echo "$1 $?"
+	: >"$log"
+	export AFTER=
+	ended=0
+	while :; do
+		began=$(wc -l <"$log")
+		# --foreground: an interrupt from the terminal reaches the test too.
+		# In braces, so that what the shell says of a crash is in the log, too.
+		# shellcheck disable=SC2086 # a command and its options
+		{ $fixed_addresses timeout --foreground -k 10 "$TEST_TIMEOUT" $EMULATOR "$program" \
+			"${1##*/}" </dev/null; } >>"$log" 2>&1
+		status=$?
+		test $ended = 0 && ended=$status
+		case $status in
+		0 | 124 | 137) break ;;
+		esac
+		case=$(cut_off "$log") && test "$case" != "$AFTER" || break
+		AFTER=$case
+		passed=$(tail -n "+$((began + 1))" "$log" | grep -c '^\[       OK \] ')
+		cat >>"$log" <<-END
+			[  ERROR   ] --- ended its program with status $status
+			[   LINE   ] --- $AFTER: error: Failure!
+			[  PASSED  ] $passed test(s).
+			[  FAILED  ] 1 test(s), listed below:
+			[  FAILED  ] $AFTER
+		END
+	done
+	echo "$1 $ended"
 }
 
 # run_all JOBS NAME...: that many at a time.
@@ -124,6 +173,7 @@ judge()
 
 	passed=$((passed + good))
 	failed=$((failed + bad))
+	test -z "$V" || cat "$log"
 	if test "$bad" = 0; then
 		printf '  ok      %-28s %s\n' "$1" "$good"
 		return

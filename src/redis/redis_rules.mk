@@ -60,13 +60,17 @@ $(BUILD)/twr: $(REDIS_PROGRAM_OBJECTS) $(BUILD)/$(REDIS_STATIC_LIB) $(BUILD)/$(S
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(redis_libs) $(twr_libs)
 
-# As in the core, tests and benches see the inner names.
-$(BUILD)/test/redis/%: $(BUILD)/test/redis/%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
+# As in the core, tests and benches see the inner names. Some parts are the program's alone.
+$(BUILD)/test/redis/all: $(call objects_in_all,redis) $(addprefix $(BUILD)/src/twr/,when.o \
+	base64.o names.o task_line.o)
+REDIS_TESTS_APART := $(addprefix $(BUILD)/test/,$(filter redis/%,$(TESTS_APART)))
+$(REDIS_TESTS_APART): %: %.o
+$(BUILD)/test/redis/all $(REDIS_TESTS_APART): $(TEST_MAIN) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
 		$(REDIS_OBJECTS) $(LIB_OBJECTS)
-	$(call say_once,LD,$(@D)/test_*)
+	$(call say,LD,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
 
-REDIS_FAULT_TESTS := $(filter %_faults,$(REDIS_TEST_OBJECTS:.o=))
+REDIS_FAULT_TESTS := $(filter %_faults,$(REDIS_TESTS_APART))
 # Tests that let calls fail, here also those of other libraries; and twr with such calls.
 REDIS_FAULTS := $(addprefix $(BUILD)/test/faults/,faults.o libraries.o stacks.o)
 $(REDIS_FAULTS) $(BUILD)/test/faults/environment.o: EXTRA += $(redis_cflags) $(twr_cflags)
@@ -95,9 +99,6 @@ $(addprefix $(BUILD)/test/redis/,test_pages_faults twr_faults): WRAP += $(addpre
 	-Wl$(comma)--wrap=,listen EVP_Digest MHD_start_daemon MHD_add_response_header)
 $(BUILD)/test/faults/pages.o: EXTRA += $(redis_cflags) $(twr_cflags)
 
-# What the program alone has.
-$(BUILD)/test/redis/test_texts: $(addprefix $(BUILD)/src/twr/,when.o base64.o names.o task_line.o)
-
 # Tests once more, with scripts that refuse keys which their calls did not name (test_keys.sh).
 export KEY_TESTS := calendar group_limits group_list groups hints jobs latest letters namespaces \
 	recurring tasks
@@ -111,14 +112,14 @@ $(KEYS)/scripts.o: $(KEYS)/scripts.c $(BUILD)/flags
 	$(Q)$(COMPILE) -Wno-overlength-strings -c -o $@ $<
 
 -include $(KEYS)/seen.d
-$(KEYS)/test_%: $(BUILD)/test/redis/test_%.o $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
-		$(filter-out %/scripts.o,$(REDIS_OBJECTS)) $(KEYS)/scripts.o $(KEYS)/seen.o \
-		$(LIB_OBJECTS)
-	$(call say_once,LD,$(@D)/test_*)
+$(KEYS)/all: $(KEY_TESTS:%=$(BUILD)/test/redis/test_%.o) $(TEST_MAIN) $(REDIS_TEST_SUPPORT) \
+		$(TEST_SUPPORT) $(filter-out %/scripts.o,$(REDIS_OBJECTS)) $(KEYS)/scripts.o \
+		$(KEYS)/seen.o $(LIB_OBJECTS)
+	$(call say,LD,$@)
 	$(Q)$(LINK) -Wl,--wrap=eval_write -o $@ $^ -lcmocka $(redis_libs)
 
 ifneq ($(filter redis/test_keys,$(TESTS)),)
-test: $(KEY_TESTS:%=$(KEYS)/test_%)
+test: $(KEYS)/all
 endif
 
 # What our code asks for the time of day.

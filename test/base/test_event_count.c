@@ -7,8 +7,6 @@
 #include "support/test.h"
 
 #include "support/blocked_call.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include <poll.h>
 
@@ -35,7 +33,32 @@ static tw_duration now_of(const struct event *event)
 	return (tw_duration)now.tv_sec * TW_SECOND + now.tv_nsec;
 }
 
-static void notified_between_the_announcement_and_the_sleep_it_does_not_sleep(void **state)
+static bool on_monotonic = false;
+static bool on_boottime = true;
+
+static struct event shared;
+
+/* Replaces the clock in `state` by an event with this clock. */
+static int set_up(void **state)
+{
+	event_open(&shared, *state);
+	*state = &shared;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	event_count_destroy(&shared.count);
+	return 0;
+}
+
+static const struct test_kind kind_clocks = {
+	.open = set_up,
+	.close = tear_down,
+	.variants = TEST_VARIANTS({"monotonic", &on_monotonic}, {"boottime", &on_boottime}),
+};
+
+TEST(clocks, notified_between_the_announcement_and_the_sleep_it_does_not_sleep)
 {
 	struct event *event = *state;
 
@@ -47,7 +70,7 @@ static void notified_between_the_announcement_and_the_sleep_it_does_not_sleep(vo
 	}
 }
 
-static void notification_of_one_awake_is_not_kept_for_its_next_sleep(void **state)
+TEST(clocks, notification_of_one_awake_is_not_kept_for_its_next_sleep)
 {
 	struct event *event = *state;
 	tw_duration deadline;
@@ -63,7 +86,7 @@ static void notification_of_one_awake_is_not_kept_for_its_next_sleep(void **stat
 	assert_true(now_of(event) >= deadline);
 }
 
-static void sleep_ends_at_its_deadline_and_not_before(void **state)
+TEST(clocks, sleep_ends_at_its_deadline_and_not_before)
 {
 	struct event *event = *state;
 
@@ -77,7 +100,7 @@ static void sleep_ends_at_its_deadline_and_not_before(void **state)
 	}
 }
 
-static void deadline_in_the_past_is_no_sleep(void **state)
+TEST(clocks, deadline_in_the_past_is_no_sleep)
 {
 	struct event *event = *state;
 	tw_duration start;
@@ -119,7 +142,7 @@ static void sleeper_end(struct sleeper *sleeper)
 	assert_int_equal(atomic_load(&sleeper->event->count.state), EVENT_COUNT_AWAKE);
 }
 
-static void sleep_is_ended_by_all_notifications(void **state)
+TEST(clocks, sleep_is_ended_by_all_notifications)
 {
 	struct event *event = *state;
 	struct sleeper sleeper;
@@ -132,7 +155,7 @@ static void sleep_is_ended_by_all_notifications(void **state)
 	sleeper_end(&sleeper);
 }
 
-static void nap_is_ended_only_by_a_notifier_for_naps(void **state)
+TEST(clocks, nap_is_ended_only_by_a_notifier_for_naps)
 {
 	struct event *event = *state;
 	struct sleeper sleeper;
@@ -158,7 +181,7 @@ static void sleep_until_the_past(void *argument)
 }
 
 /* The clock's 0 is a deadline like any other, and ends any alarm set before. */
-static void deadline_at_or_before_0_is_no_sleep(void **state)
+TEST(clocks, deadline_at_or_before_0_is_no_sleep)
 {
 	struct event *event = *state;
 	struct sleeper sleeper = {.event = event};
@@ -209,17 +232,17 @@ static void *play(void *argument)
 	return NULL;
 }
 
-static void ping_pong_loses_no_wake_up(void **state)
+TEST(clocks, ping_pong_loses_no_wake_up)
 {
-	const bool *boottime = *state;
-	uint64_t throws = TEST_SHARE_OF(*boottime ? 20000 : 100000);
+	const struct event *event = *state;
+	uint64_t throws = TEST_SHARE_OF(event->boottime ? 20000 : 100000);
 	struct event events[2];
 	_Atomic uint64_t ball = 0;
 	struct player players[2];
 	pthread_t second;
 
 	for (int i = 0; i < 2; i++)
-		event_open(&events[i], boottime);
+		event_open(&events[i], &event->boottime);
 	for (uint64_t i = 0; i < 2; i++)
 		players[i] = (struct player){.event = &events[i],
 					     .ball = &ball,
@@ -283,7 +306,7 @@ static uint64_t read_letters(struct office *office)
 	return lost;
 }
 
-static void none_of_many_notifications_is_lost(void **state)
+TEST(clocks, none_of_many_notifications_is_lost)
 {
 	struct office office = {.seed = seed_choose(), .letters = TEST_SHARE_OF(200000)};
 	pthread_t notifiers[NOTIFIERS];
@@ -313,7 +336,7 @@ static bool is_readable(int descriptor, int milliseconds)
 	return poll(&polled, 1, milliseconds) == 1;
 }
 
-static void descriptor_stays_the_same(void **state)
+TEST(clocks, descriptor_stays_the_same)
 {
 	struct event *event = *state;
 	int descriptor;
@@ -323,7 +346,7 @@ static void descriptor_stays_the_same(void **state)
 	assert_false(is_readable(descriptor, 0));
 }
 
-static void descriptor_is_readable_from_the_notification_on(void **state)
+TEST(clocks, descriptor_is_readable_from_the_notification_on)
 {
 	struct event *event = *state;
 	int descriptor;
@@ -346,7 +369,7 @@ static void descriptor_is_readable_from_the_notification_on(void **state)
 }
 
 /* Each later sleep would set the timer otherwise. */
-static void announcement_that_was_not_cancelled_is_accounted_for(void **state)
+TEST(clocks, announcement_that_was_not_cancelled_is_accounted_for)
 {
 	struct event *event = *state;
 
@@ -361,7 +384,7 @@ static void announcement_that_was_not_cancelled_is_accounted_for(void **state)
 	assert_int_equal(atomic_load(&event->count.rings), 2);
 }
 
-static void descriptor_is_readable_from_the_deadline_on(void **state)
+TEST(clocks, descriptor_is_readable_from_the_deadline_on)
 {
 	struct event *event = *state;
 	int descriptor;
@@ -380,7 +403,7 @@ static void descriptor_is_readable_from_the_deadline_on(void **state)
 	}
 }
 
-static void descriptor_is_readable_for_a_deadline_at_or_before_0(void **state)
+TEST(clocks, descriptor_is_readable_for_a_deadline_at_or_before_0)
 {
 	static const tw_duration past[] = {1, 0, -1, -TW_SECOND, -TW_FOREVER};
 	struct event *event = *state;
@@ -396,46 +419,3 @@ static void descriptor_is_readable_for_a_deadline_at_or_before_0(void **state)
 		event_count_cancel(&event->count);
 	}
 }
-
-static bool monotonic = false;
-static bool boottime = true;
-
-static struct event shared;
-
-/* Replaces the clock in `state` by an event with this clock. */
-static int set_up(void **state)
-{
-	event_open(&shared, *state);
-	*state = &shared;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	event_count_destroy(&shared.count);
-	return 0;
-}
-
-/* clang-format off */
-#define TEST_IN(clock, test) {#test " (" #clock ")", test, set_up, tear_down, &(clock)}
-/* clang-format on */
-#define TEST_BOTH(test) TEST_IN(monotonic, test), TEST_IN(boottime, test)
-
-static const struct CMUnitTest tests[] = {
-	TEST_BOTH(notified_between_the_announcement_and_the_sleep_it_does_not_sleep),
-	TEST_BOTH(notification_of_one_awake_is_not_kept_for_its_next_sleep),
-	TEST_BOTH(sleep_ends_at_its_deadline_and_not_before),
-	TEST_BOTH(deadline_in_the_past_is_no_sleep),
-	TEST_BOTH(deadline_at_or_before_0_is_no_sleep),
-	TEST_BOTH(sleep_is_ended_by_all_notifications),
-	TEST_BOTH(nap_is_ended_only_by_a_notifier_for_naps),
-	TEST_BOTH(ping_pong_loses_no_wake_up),
-	TEST_BOTH(none_of_many_notifications_is_lost),
-	TEST_BOTH(descriptor_stays_the_same),
-	TEST_BOTH(descriptor_is_readable_from_the_notification_on),
-	TEST_BOTH(announcement_that_was_not_cancelled_is_accounted_for),
-	TEST_BOTH(descriptor_is_readable_from_the_deadline_on),
-	TEST_BOTH(descriptor_is_readable_for_a_deadline_at_or_before_0),
-};
-
-TEST_PROGRAM(tests)

@@ -2,8 +2,6 @@
 /* The percentiles of a histogram are compared with those of the sorted times. */
 #include "support/test.h"
 
-#include "support/seed.h"
-
 #include "base/histogram.h"
 
 enum { HISTOGRAMS = 3, TIMES_MAX = 20000 };
@@ -84,7 +82,7 @@ static void assert_as_sorted(struct fixture *fixture)
 	assert_near(reported.p99, true_percentile(fixture, 99), longest);
 }
 
-static void nothing_recorded_is_all_zero(void **state)
+TEST(once, nothing_recorded_is_all_zero)
 {
 	static const struct tw_percentiles none;
 	struct fixture *fixture = fixture_create();
@@ -110,7 +108,7 @@ static void assert_alone_is(tw_duration time, tw_duration expected)
 	free(histogram);
 }
 
-static void single_time_is_reported_at_every_power_of_two(void **state)
+TEST(once, single_time_is_reported_at_every_power_of_two)
 {
 	assert_alone_is(0, 0);
 	for (int shift = 0; shift < 63; shift++)
@@ -119,7 +117,7 @@ static void single_time_is_reported_at_every_power_of_two(void **state)
 					((tw_duration)1 << shift) + step);
 }
 
-static void extreme_times_are_reported(void **state)
+TEST(once, extreme_times_are_reported)
 {
 	assert_alone_is(TW_FOREVER, TW_FOREVER);
 	assert_alone_is(TW_FOREVER - 1, TW_FOREVER - 1);
@@ -127,7 +125,7 @@ static void extreme_times_are_reported(void **state)
 	assert_alone_is(INT64_MIN, 0);
 }
 
-static void times_under_32_are_exact(void **state)
+TEST(once, times_under_32_are_exact)
 {
 	struct fixture *fixture = fixture_create();
 	struct tw_percentiles reported;
@@ -142,7 +140,7 @@ static void times_under_32_are_exact(void **state)
 	free(fixture);
 }
 
-static void rare_long_time_shows_in_the_highest_percentiles_alone(void **state)
+TEST(once, rare_long_time_shows_in_the_highest_percentiles_alone)
 {
 	struct fixture *fixture = fixture_create();
 	struct tw_percentiles reported;
@@ -161,7 +159,7 @@ static void rare_long_time_shows_in_the_highest_percentiles_alone(void **state)
 }
 
 /* Times have every size up to 2^bits. */
-static void random_times_are_reported_as_sorted(void **state)
+TEST(once, random_times_are_reported_as_sorted)
 {
 	uint64_t seed = seed_choose();
 
@@ -196,7 +194,7 @@ static void *record_many(void *argument)
 	return NULL;
 }
 
-static void what_is_read_meanwhile_makes_sense(void **state)
+TEST(once, what_is_read_meanwhile_makes_sense)
 {
 	struct reading *reading = calloc(1, sizeof(*reading));
 	struct tw_percentiles last = {0};
@@ -220,15 +218,3 @@ static void what_is_read_meanwhile_makes_sense(void **state)
 	assert_int_equal(last.max, (TEST_SHARE_OF(3000000) - 1) * 50);
 	free(reading);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(nothing_recorded_is_all_zero),
-	cmocka_unit_test(single_time_is_reported_at_every_power_of_two),
-	cmocka_unit_test(extreme_times_are_reported),
-	cmocka_unit_test(times_under_32_are_exact),
-	cmocka_unit_test(rare_long_time_shows_in_the_highest_percentiles_alone),
-	cmocka_unit_test(random_times_are_reported_as_sorted),
-	cmocka_unit_test(what_is_read_meanwhile_makes_sense),
-};
-
-TEST_PROGRAM(tests)

@@ -5,10 +5,6 @@
  */
 #include "support/test.h"
 
-#include "support/seed.h"
-
-#include <inttypes.h>
-
 #include "base/key_hash.h"
 
 enum { LONGEST = 100 };
@@ -72,7 +68,7 @@ static size_t hash_variants(struct random *random, uint32_t *hashes)
 
 /* 40,500 keys a base have 0.19 expected collisions, 1.9 in all; over 15 happen once in 10^9
  * runs. */
-static void keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance(void **state)
+TEST(once, keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance)
 {
 	enum { BASES = 10, VARIANTS = LONGEST + 8 * LONGEST * (LONGEST + 1) / 2 };
 	struct random random = random_from(seed_choose(), 1);
@@ -89,7 +85,7 @@ static void keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance(v
 }
 
 /* 200,000 keys in one pool have 4.7 expected collisions; over 25 happen once in 10^9 runs. */
-static void keys_with_a_counter_in_them_collide_no_more_than_chance(void **state)
+TEST(once, keys_with_a_counter_in_them_collide_no_more_than_chance)
 {
 	enum { KEYS = 200000 };
 	struct random random = random_from(seed_choose(), 1);
@@ -109,7 +105,7 @@ static void keys_with_a_counter_in_them_collide_no_more_than_chance(void **state
 	free(hashes);
 }
 
-static void keys_of_zeros_differ_by_their_size(void **state)
+TEST(once, keys_of_zeros_differ_by_their_size)
 {
 	struct random random = random_from(seed_choose(), 1);
 	static const unsigned char zeros[LONGEST];
@@ -126,7 +122,7 @@ static void keys_of_zeros_differ_by_their_size(void **state)
 	assert_in_range(collisions, 0, 3);
 }
 
-static void hash_depends_on_the_bytes_and_not_on_where_they_lie(void **state)
+TEST(once, hash_depends_on_the_bytes_and_not_on_where_they_lie)
 {
 	struct random random = random_from(seed_choose(), 1);
 	struct key_hash_seed seed = random_seed(&random);
@@ -150,7 +146,7 @@ static void hash_depends_on_the_bytes_and_not_on_where_they_lie(void **state)
 }
 
 /* By chance 1 in 2^32 of 2,560,000 pairs would collide. */
-static void any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size(void **state)
+TEST(once, any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size)
 {
 	struct random random = random_from(seed_choose(), 1);
 	unsigned char key[LONGEST];
@@ -172,7 +168,7 @@ static void any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size(void **stat
 	assert_in_range(same, 0, 5);
 }
 
-static void each_seed_is_drawn_afresh(void **state)
+TEST(once, each_seed_is_drawn_afresh)
 {
 	struct key_hash_seed seeds[10];
 
@@ -215,7 +211,7 @@ static void assert_avalanche(struct random *random, size_t size, int trials)
 		assert_in_range((uint32_t)(flips[i] * 100.0 / of_all), 44, 55);
 }
 
-static void every_bit_of_the_key_changes_half_of_the_bits_of_the_hash(void **state)
+TEST(once, every_bit_of_the_key_changes_half_of_the_bits_of_the_hash)
 {
 	static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 64, 100};
 	struct random random = random_from(seed_choose(), 1);
@@ -302,7 +298,7 @@ static void fill_buckets(struct random *random, make_key *make)
 	free(high);
 }
 
-static void keys_that_count_fill_buckets_evenly(void **state)
+TEST(once, keys_that_count_fill_buckets_evenly)
 {
 	static make_key *const makes[] = {key_of_8_bytes,         key_of_4_bytes, key_of_3_bytes,
 					  key_in_steps_of_a_page, key_in_decimal, key_of_a_path};
@@ -312,16 +308,3 @@ static void keys_that_count_fill_buckets_evenly(void **state)
 		for (int trial = 0; trial < 5; trial++)
 			fill_buckets(&random, makes[i]);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(keys_that_differ_in_one_bit_or_in_size_collide_no_more_than_chance),
-	cmocka_unit_test(keys_with_a_counter_in_them_collide_no_more_than_chance),
-	cmocka_unit_test(keys_of_zeros_differ_by_their_size),
-	cmocka_unit_test(hash_depends_on_the_bytes_and_not_on_where_they_lie),
-	cmocka_unit_test(any_bit_of_the_seed_changes_the_hash_of_keys_of_any_size),
-	cmocka_unit_test(each_seed_is_drawn_afresh),
-	cmocka_unit_test(every_bit_of_the_key_changes_half_of_the_bits_of_the_hash),
-	cmocka_unit_test(keys_that_count_fill_buckets_evenly),
-};
-
-TEST_PROGRAM(tests)

@@ -5,7 +5,6 @@
 #include "support/memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/pages.h"
 
@@ -25,7 +24,7 @@ static bool is_resident(const struct pages *pages, size_t offset)
 	return resident & 1;
 }
 
-static void memory_is_zero_and_there(void **state)
+TEST(once, memory_is_zero_and_there)
 {
 	struct pages pages;
 
@@ -39,7 +38,7 @@ static void memory_is_zero_and_there(void **state)
 		continue;
 }
 
-static void memory_is_given_back_in_steps_from_the_end(void **state)
+TEST(once, memory_is_given_back_in_steps_from_the_end)
 {
 	struct pages pages;
 	size_t before = SIZE;
@@ -61,7 +60,7 @@ static void memory_is_given_back_in_steps_from_the_end(void **state)
 	assert_true(pages_unmap_some(&pages));
 }
 
-static void untouched_memory_is_not_there_before_it_is_touched(void **state)
+TEST(once, untouched_memory_is_not_there_before_it_is_touched)
 {
 	char *memory = pages_map_untouched(SIZE);
 
@@ -72,7 +71,7 @@ static void untouched_memory_is_not_there_before_it_is_touched(void **state)
 	pages_unmap_aligned(memory, SIZE);
 }
 
-static void released_memory_is_gone_and_reads_as_zero(void **state)
+TEST(once, released_memory_is_gone_and_reads_as_zero)
 {
 	size_t page = page_size();
 	char *memory = pages_map_untouched(4 * page);
@@ -86,20 +85,10 @@ static void released_memory_is_gone_and_reads_as_zero(void **state)
 	pages_unmap_aligned(memory, 4 * page);
 }
 
-static void more_than_there_is_is_refused(void **state)
+TEST(once, more_than_there_is_is_refused)
 {
 	struct pages pages;
 
 	assert_null(pages_map_untouched((size_t)1 << 62));
 	assert_false(pages_map(&pages, (size_t)1 << 62));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(memory_is_zero_and_there),
-	cmocka_unit_test(memory_is_given_back_in_steps_from_the_end),
-	cmocka_unit_test(untouched_memory_is_not_there_before_it_is_touched),
-	cmocka_unit_test(released_memory_is_gone_and_reads_as_zero),
-	cmocka_unit_test(more_than_there_is_is_refused),
-};
-
-TEST_PROGRAM(tests)

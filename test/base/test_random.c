@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void neighbouring_seeds_and_streams_have_no_number_in_common(void **state)
+TEST(once, neighbouring_seeds_and_streams_have_no_number_in_common)
 {
 	static uint64_t numbers[ALL];
 	int count = 0;
@@ -32,21 +32,11 @@ static void neighbouring_seeds_and_streams_have_no_number_in_common(void **state
 		assert_true(numbers[i - 1] != numbers[i]);
 }
 
-static void seed_and_stream_repeat_their_numbers(void **state)
+TEST(once, seed_and_stream_repeat_their_numbers)
 {
 	struct random first = random_from(7, 3);
 	struct random second = random_from(7, 3);
 
 	for (int i = 0; i < NUMBERS; i++)
 		assert_true(random_next(&first) == random_next(&second));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbouring_seeds_and_streams_have_no_number_in_common),
-		cmocka_unit_test(seed_and_stream_repeat_their_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,10 +7,6 @@
 #include "support/test.h"
 
 #include "support/memory.h"
-#include "support/seed.h"
-#include "support/wait.h"
-
-#include <unistd.h>
 
 #include "base/slab.h"
 
@@ -44,7 +40,7 @@ static void give_all(struct slab *slab, void **blocks, size_t count)
 	assert_int_equal(bin.count, 0);
 }
 
-static void blocks_are_aligned_and_do_not_overlap(void **state)
+TEST(once, blocks_are_aligned_and_do_not_overlap)
 {
 	enum { BLOCKS = 40000 };
 	void **blocks = calloc(BLOCKS, sizeof(*blocks));
@@ -68,7 +64,7 @@ static void blocks_are_aligned_and_do_not_overlap(void **state)
 	free(blocks);
 }
 
-static void contents_of_a_block_stay_until_it_is_given_back(void **state)
+TEST(once, contents_of_a_block_stay_until_it_is_given_back)
 {
 	enum { HELD = 300 };
 	struct random random = random_from(seed_choose(), 1);
@@ -99,7 +95,7 @@ static void contents_of_a_block_stay_until_it_is_given_back(void **state)
 	slab_destroy(&slab);
 }
 
-static void flush_of_an_empty_bin_does_nothing(void **state)
+TEST(once, flush_of_an_empty_bin_does_nothing)
 {
 	struct slab_bin bin = {0};
 	struct slab slab;
@@ -111,7 +107,7 @@ static void flush_of_an_empty_bin_does_nothing(void **state)
 	slab_destroy(&slab);
 }
 
-static void slab_that_was_never_used_can_be_destroyed(void **state)
+TEST(once, slab_that_was_never_used_can_be_destroyed)
 {
 	struct slab slab;
 
@@ -138,7 +134,7 @@ static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycl
 }
 
 /* One magazine may remain in the stripe. */
-static void blocks_given_back_are_taken_again(void **state)
+TEST(once, blocks_given_back_are_taken_again)
 {
 	static const size_t held[] = {1, 2, 63, 64, 65, 1000};
 
@@ -154,7 +150,7 @@ static void blocks_given_back_are_taken_again(void **state)
 	}
 }
 
-static void a_million_cycles_take_no_more_memory_than_a_thousand(void **state)
+TEST(once, a_million_cycles_take_no_more_memory_than_a_thousand)
 {
 	enum { HELD = 200 };
 	void *blocks[HELD];
@@ -235,7 +231,7 @@ static void *take_exchange_and_give(void *argument)
 	return NULL;
 }
 
-static void no_block_is_in_two_hands_at_a_time(void **state)
+TEST(once, no_block_is_in_two_hands_at_a_time)
 {
 	struct exchange exchange = {.seed = seed_choose()};
 	pthread_t threads[THREADS];
@@ -285,7 +281,7 @@ static void *give_from_belt(void *argument)
 	return NULL;
 }
 
-static void memory_does_not_grow_where_one_thread_takes_and_another_gives(void **state)
+TEST(once, memory_does_not_grow_where_one_thread_takes_and_another_gives)
 {
 	struct conveyor conveyor = {.count = TEST_SHARE_OF(1000000)};
 	pthread_t giver;
@@ -343,7 +339,7 @@ static void assert_lies_in_its_chunk(struct chunk **chunks, const char *block)
 
 enum { HANDLES_A_CHUNK = (CHUNK_SIZE - CHUNK_HEADER) / HANDLE_SIZE };
 
-static void blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more(void **state)
+TEST(once, blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more)
 {
 	enum { ALL = CHUNKS * HANDLES_A_CHUNK };
 	struct chunk *chunks[CHUNKS];
@@ -407,7 +403,7 @@ static void take_and_give_then_take_all(size_t held, bool is_locked)
 	slab_destroy(&slab);
 }
 
-static void every_block_given_back_is_there_again_once(void **state)
+TEST(once, every_block_given_back_is_there_again_once)
 {
 	for (size_t held = 1; held <= 200; held++) {
 		take_and_give_then_take_all(held, false);
@@ -415,7 +411,7 @@ static void every_block_given_back_is_there_again_once(void **state)
 	}
 }
 
-static void free_block_is_not_written_past_its_room(void **state)
+TEST(once, free_block_is_not_written_past_its_room)
 {
 	enum { HELD = 100 };
 	struct chunk *chunks[CHUNKS];
@@ -433,7 +429,7 @@ static void free_block_is_not_written_past_its_room(void **state)
 	slab_destroy(&slab);
 }
 
-static void next_chunk_is_ready_before_it_is_needed(void **state)
+TEST(once, next_chunk_is_ready_before_it_is_needed)
 {
 	struct chunk *chunks[CHUNKS];
 	struct chunk *spare;
@@ -459,7 +455,7 @@ static void next_chunk_is_ready_before_it_is_needed(void **state)
 enum { UNMAP_ROUNDS = 20 };
 static const long mapped_excess = UNMAP_ROUNDS / 2 * (long)CHUNK_SIZE;
 
-static void destroyed_slab_unmaps_its_chunks_and_the_one_made_ready(void **state)
+TEST(once, destroyed_slab_unmaps_its_chunks_and_the_one_made_ready)
 {
 	struct chunk *chunks[CHUNKS];
 	struct slab slab;
@@ -482,7 +478,7 @@ static bool refuse_chunk(void *argument, struct chunk *chunk)
 	return false;
 }
 
-static void chunk_that_the_hook_refuses_is_unmapped(void **state)
+TEST(once, chunk_that_the_hook_refuses_is_unmapped)
 {
 	static const struct slab_hooks refusing = {.begin = refuse_chunk};
 	struct slab slab;
@@ -500,7 +496,7 @@ static void chunk_that_the_hook_refuses_is_unmapped(void **state)
 /* The address sanitizer defines this; without it the address is NULL. */
 int __asan_address_is_poisoned(const volatile void *address) __attribute__((weak));
 
-static void address_sanitizer_sees_a_block_used_after_it_was_given_back(void **state)
+TEST(once, address_sanitizer_sees_a_block_used_after_it_was_given_back)
 {
 	struct slab slab;
 	struct slab_bin bin = {0};
@@ -526,7 +522,7 @@ static void *take_one(void *slab)
 	return slab_take(slab);
 }
 
-static void thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free(void **state)
+TEST(once, thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free)
 {
 	struct slab slab;
 	struct slab_bin bin = {0};
@@ -547,24 +543,3 @@ static void thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free(void *
 	slab_flush(&slab, &bin);
 	slab_destroy(&slab);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(blocks_are_aligned_and_do_not_overlap),
-	cmocka_unit_test(contents_of_a_block_stay_until_it_is_given_back),
-	cmocka_unit_test(flush_of_an_empty_bin_does_nothing),
-	cmocka_unit_test(slab_that_was_never_used_can_be_destroyed),
-	cmocka_unit_test(blocks_given_back_are_taken_again),
-	cmocka_unit_test(a_million_cycles_take_no_more_memory_than_a_thousand),
-	cmocka_unit_test(no_block_is_in_two_hands_at_a_time),
-	cmocka_unit_test(memory_does_not_grow_where_one_thread_takes_and_another_gives),
-	cmocka_unit_test(thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free),
-	cmocka_unit_test(blocks_lie_in_numbered_chunks_until_the_hook_wants_no_more),
-	cmocka_unit_test(every_block_given_back_is_there_again_once),
-	cmocka_unit_test(free_block_is_not_written_past_its_room),
-	cmocka_unit_test(next_chunk_is_ready_before_it_is_needed),
-	cmocka_unit_test(destroyed_slab_unmaps_its_chunks_and_the_one_made_ready),
-	cmocka_unit_test(chunk_that_the_hook_refuses_is_unmapped),
-	cmocka_unit_test(address_sanitizer_sees_a_block_used_after_it_was_given_back),
-};
-
-TEST_PROGRAM(tests)

@@ -8,10 +8,6 @@
 #include "support/test.h"
 
 #include "support/memory.h"
-#include "support/seed.h"
-#include "support/wait.h"
-
-#include <unistd.h>
 
 #include "base/slab.h"
 
@@ -163,7 +159,7 @@ static void world_expect_stamps(const struct world *world)
 		assert_true(!world->blocks[i] || is_stamped(world->blocks[i], i << 8));
 }
 
-static void pages_that_no_block_in_use_lies_on_are_given_back(void **state)
+TEST(once, pages_that_no_block_in_use_lies_on_are_given_back)
 {
 	static const uint64_t survivors[] = {0, 2, 20, 100, 1000, 10000};
 
@@ -182,7 +178,7 @@ static void pages_that_no_block_in_use_lies_on_are_given_back(void **state)
 	}
 }
 
-static void slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of(void **state)
+TEST(once, slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of)
 {
 	enum { TAKEN = 50000 };
 	struct slab_bin bin = {0};
@@ -212,7 +208,7 @@ static void slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of(void **
 	free(blocks);
 }
 
-static void pages_of_all_blocks_that_leave_a_chunk_together_count_as_held(void **state)
+TEST(once, pages_of_all_blocks_that_leave_a_chunk_together_count_as_held)
 {
 	enum { SIZE = 1024 };
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -238,7 +234,7 @@ static int compare_blocks(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void all_blocks_can_be_taken_again_after_each_trim(void **state)
+TEST(once, all_blocks_can_be_taken_again_after_each_trim)
 {
 	struct world *world = world_create();
 
@@ -256,7 +252,7 @@ static void all_blocks_can_be_taken_again_after_each_trim(void **state)
 	world_destroy(world);
 }
 
-static void blocks_between_others_in_use_are_taken_again(void **state)
+TEST(once, blocks_between_others_in_use_are_taken_again)
 {
 	struct world *world = world_create();
 
@@ -275,7 +271,7 @@ static void blocks_between_others_in_use_are_taken_again(void **state)
 	world_destroy(world);
 }
 
-static void blocks_in_use_survive_many_trims_in_between(void **state)
+TEST(once, blocks_in_use_survive_many_trims_in_between)
 {
 	struct world *world = world_create();
 	struct slab_bin bin = {0};
@@ -311,7 +307,7 @@ static void blocks_in_use_survive_many_trims_in_between(void **state)
 }
 
 /* By then the pages lie before those where the other threads look for free blocks. */
-static void blocks_of_pages_that_went_while_others_were_taken_can_be_taken(void **state)
+TEST(once, blocks_of_pages_that_went_while_others_were_taken_can_be_taken)
 {
 	struct world *world = world_create();
 
@@ -331,7 +327,7 @@ static void blocks_of_pages_that_went_while_others_were_taken_can_be_taken(void 
 	world_destroy(world);
 }
 
-static void pages_of_a_few_that_were_left_are_surplus_when_these_go(void **state)
+TEST(once, pages_of_a_few_that_were_left_are_surplus_when_these_go)
 {
 	struct world *world = world_create();
 
@@ -347,7 +343,7 @@ static void pages_of_a_few_that_were_left_are_surplus_when_these_go(void **state
 	world_destroy(world);
 }
 
-static void a_step_collects_2048_blocks_or_gives_back_a_half_of_a_chunk(void **state)
+TEST(once, a_step_collects_2048_blocks_or_gives_back_a_half_of_a_chunk)
 {
 	struct world *world = world_create();
 	size_t steps = 0;
@@ -360,7 +356,7 @@ static void a_step_collects_2048_blocks_or_gives_back_a_half_of_a_chunk(void **s
 	world_destroy(world);
 }
 
-static void spare_chunk_that_comes_first_is_counted_as_there(void **state)
+TEST(once, spare_chunk_that_comes_first_is_counted_as_there)
 {
 	enum { TAKEN = 10000 };
 	struct slab_bin bin = {0};
@@ -398,7 +394,7 @@ static void spare_chunk_that_comes_first_is_counted_as_there(void **state)
 	free(blocks);
 }
 
-static void what_is_not_to_be_forgotten_stays(void **state)
+TEST(once, what_is_not_to_be_forgotten_stays)
 {
 	struct world *world = world_create();
 	const unsigned char *seventh;
@@ -419,7 +415,7 @@ static void what_is_not_to_be_forgotten_stays(void **state)
 	world_destroy(world);
 }
 
-static void surplus_is_the_memory_given_back_and_not_trimmed(void **state)
+TEST(once, surplus_is_the_memory_given_back_and_not_trimmed)
 {
 	struct world *world = world_create();
 	uint64_t taken = (uint64_t)BLOCKS * BLOCK;
@@ -481,7 +477,7 @@ static bool trim_has_forgotten(struct world *world, size_t pages)
 	return world->forgotten >= pages;
 }
 
-static void trims_go_on_beside_threads_that_take_and_give(void **state)
+TEST(once, trims_go_on_beside_threads_that_take_and_give)
 {
 	struct world *world = world_create();
 	struct taker *takers = calloc(THREADS, sizeof(*takers));
@@ -508,21 +504,3 @@ static void trims_go_on_beside_threads_that_take_and_give(void **state)
 	free(takers);
 	world_destroy(world);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(pages_that_no_block_in_use_lies_on_are_given_back),
-	cmocka_unit_test(slab_without_hooks_unmaps_the_chunks_that_nothing_is_left_of),
-	cmocka_unit_test(pages_of_all_blocks_that_leave_a_chunk_together_count_as_held),
-	cmocka_unit_test(all_blocks_can_be_taken_again_after_each_trim),
-	cmocka_unit_test(blocks_between_others_in_use_are_taken_again),
-	cmocka_unit_test(blocks_in_use_survive_many_trims_in_between),
-	cmocka_unit_test(blocks_of_pages_that_went_while_others_were_taken_can_be_taken),
-	cmocka_unit_test(pages_of_a_few_that_were_left_are_surplus_when_these_go),
-	cmocka_unit_test(a_step_collects_2048_blocks_or_gives_back_a_half_of_a_chunk),
-	cmocka_unit_test(spare_chunk_that_comes_first_is_counted_as_there),
-	cmocka_unit_test(what_is_not_to_be_forgotten_stays),
-	cmocka_unit_test(surplus_is_the_memory_given_back_and_not_trimmed),
-	cmocka_unit_test(trims_go_on_beside_threads_that_take_and_give),
-};
-
-TEST_PROGRAM(tests)

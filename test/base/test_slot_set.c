@@ -2,8 +2,6 @@
 /* The set of slots is compared with an array of booleans. */
 #include "support/test.h"
 
-#include "support/seed.h"
-
 #include "base/slot_set.h"
 
 static const size_t sizes[] = {1, 2, 63, 64, 65, 4096, 4097, 300000};
@@ -83,7 +81,7 @@ static void leave_alone(struct model *model)
 {
 }
 
-static void empty_set_has_no_member(void **state)
+TEST(once, empty_set_has_no_member)
 {
 	for_each_size(1, leave_alone);
 }
@@ -100,7 +98,7 @@ static void add_and_take_out_single(struct model *model)
 	}
 }
 
-static void single_member_is_found_from_everywhere(void **state)
+TEST(once, single_member_is_found_from_everywhere)
 {
 	for_each_size(1, add_and_take_out_single);
 }
@@ -118,7 +116,7 @@ static void fill_and_empty(struct model *model)
 		take_out(model, slot);
 }
 
-static void full_set_that_is_emptied_agrees_with_the_model(void **state)
+TEST(once, full_set_that_is_emptied_agrees_with_the_model)
 {
 	for_each_size(seed_choose(), fill_and_empty);
 }
@@ -144,7 +142,7 @@ static void change_at_random(struct model *model)
 	}
 }
 
-static void random_changes_agree_with_the_model(void **state)
+TEST(once, random_changes_agree_with_the_model)
 {
 	for_each_size(seed_choose(), change_at_random);
 }
@@ -158,17 +156,7 @@ static void add_and_take_out_twice(struct model *model)
 	take_out(model, model->size - 1);
 }
 
-static void adding_and_removing_twice_is_the_same_as_once(void **state)
+TEST(once, adding_and_removing_twice_is_the_same_as_once)
 {
 	for_each_size(1, add_and_take_out_twice);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(empty_set_has_no_member),
-	cmocka_unit_test(single_member_is_found_from_everywhere),
-	cmocka_unit_test(full_set_that_is_emptied_agrees_with_the_model),
-	cmocka_unit_test(random_changes_agree_with_the_model),
-	cmocka_unit_test(adding_and_removing_twice_is_the_same_as_once),
-};
-
-TEST_PROGRAM(tests)

@@ -8,7 +8,6 @@
 
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
-#include "support/wait.h"
 
 enum { LIFE = 1000 * INTERVAL };
 
@@ -64,7 +63,7 @@ static void note_answer(void *context, enum tw_status status, const struct tw_ca
 	atomic_store(&outcome->is_answered, true);
 }
 
-static void status_of_a_loader_without_a_value_promises_no_entry(void **state)
+TEST(threads, status_of_a_loader_without_a_value_promises_no_entry)
 {
 	enum tw_status answer = TW_OK;
 	struct cache_recorder *recorder = cache_recorder_open_with(
@@ -98,7 +97,7 @@ static uint64_t weigh_one(void *context, const void *key, size_t key_size, const
 	return 1;
 }
 
-static void absence_weighs_one_where_the_caller_weighs(void **state)
+TEST(inline_and_threads, absence_weighs_one_where_the_caller_weighs)
 {
 	enum { MOST = 20, VALUES = 18 };
 	struct cache_recorder *recorder =
@@ -123,7 +122,7 @@ static void absence_weighs_one_where_the_caller_weighs(void **state)
 
 /* ---- Values that can't be kept ---- */
 
-static void reload_that_is_too_heavy_ends_the_old_value(void **state)
+TEST(threads, reload_that_is_too_heavy_ends_the_old_value)
 {
 	static char heavy[1000];
 	struct source source;
@@ -152,7 +151,7 @@ static void reload_that_is_too_heavy_ends_the_old_value(void **state)
 
 /* ---- Stale values ---- */
 
-static void stale_hit_is_a_use(void **state)
+TEST(inline_and_threads, stale_hit_is_a_use)
 {
 	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
 
@@ -181,12 +180,3 @@ static void stale_hit_is_a_use(void **state)
 		cache_recorder_close_balanced(recorder);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_threads, status_of_a_loader_without_a_value_promises_no_entry),
-	TEST_CACHE(absence_weighs_one_where_the_caller_weighs),
-	TEST_IN(levels_threads, reload_that_is_too_heavy_ends_the_old_value),
-	TEST_CACHE(stale_hit_is_a_use),
-};
-
-TEST_PROGRAM(tests)

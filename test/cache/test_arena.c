@@ -3,7 +3,6 @@
 #include "support/test.h"
 
 #include "support/memory.h"
-#include "support/seed.h"
 
 #include "cache/arena.h"
 
@@ -51,7 +50,7 @@ static size_t random_size(struct random *random)
 	return random_once_in(random, 2) ? size : 1 + random_below(random, 2 * size);
 }
 
-static void spans_of_all_sizes_never_overlap(void **state)
+TEST(once, spans_of_all_sizes_never_overlap)
 {
 	struct arena arena;
 	struct held_span held[SPANS] = {0};
@@ -77,7 +76,7 @@ static void spans_of_all_sizes_never_overlap(void **state)
 	arena_destroy(&arena);
 }
 
-static void small_spans_that_came_back_make_room_for_a_large_one(void **state)
+TEST(once, small_spans_that_came_back_make_room_for_a_large_one)
 {
 	enum { LEAVES = ARENA_REGION / ARENA_LEAF - 1 };
 	struct held_span leaves[LEAVES];
@@ -96,7 +95,7 @@ static void small_spans_that_came_back_make_room_for_a_large_one(void **state)
 }
 
 /* Every other leaf stays: no region is freed, but idle memory is released. */
-static void leaves_that_came_back_are_not_resident(void **state)
+TEST(once, leaves_that_came_back_are_not_resident)
 {
 	enum { LEAVES = 4 * (ARENA_REGION / ARENA_LEAF - 1) };
 	static struct held_span leaves[LEAVES];
@@ -136,7 +135,7 @@ static void *keep_up(void *argument)
 }
 
 /* Regions and mappings are filled, and freed while idle leaves are released to the system. */
-static void spans_keep_their_bytes_while_idle_ones_go(void **state)
+TEST(once, spans_keep_their_bytes_while_idle_ones_go)
 {
 	enum { ROUNDS = TEST_HAS_SANITIZER ? 40 : 200, HELD = 64 };
 	struct held_span held[HELD] = {0};
@@ -170,7 +169,7 @@ static void spans_keep_their_bytes_while_idle_ones_go(void **state)
 }
 
 /* All of a mapping is idle except its beginning. */
-static void large_span_comes_back_in_steps(void **state)
+TEST(once, large_span_comes_back_in_steps)
 {
 	enum { SIZE = 16 << 20, STEP = 1 << 18 };
 	struct arena arena;
@@ -194,13 +193,3 @@ static void large_span_comes_back_in_steps(void **state)
 	give(&arena, &large);
 	arena_destroy(&arena);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(spans_keep_their_bytes_while_idle_ones_go),
-	cmocka_unit_test(large_span_comes_back_in_steps),
-	cmocka_unit_test(spans_of_all_sizes_never_overlap),
-	cmocka_unit_test(small_spans_that_came_back_make_room_for_a_large_one),
-	cmocka_unit_test(leaves_that_came_back_are_not_resident),
-};
-
-TEST_PROGRAM(tests)

@@ -9,9 +9,6 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
-#include "support/wait.h"
-
-#include <signal.h>
 
 /* These are the arguments of a take's callback. */
 struct outcome {
@@ -69,7 +66,7 @@ static struct cache_recorder *open_with_source(void *state, struct source *sourc
 	return cache_recorder_open_with(state, TW_HOUR, more);
 }
 
-static void value_that_is_there_is_returned_at_once(void **state)
+TEST(inline_and_threads, value_that_is_there_is_returned_at_once)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -86,7 +83,7 @@ static void value_that_is_there_is_returned_at_once(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_that_is_not_there_is_loaded_on_the_wheels_pool(void **state)
+TEST(threads, value_that_is_not_there_is_loaded_on_the_wheels_pool)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -112,7 +109,7 @@ static void value_that_is_not_there_is_loaded_on_the_wheels_pool(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void takes_of_both_kinds_share_a_load(void **state)
+TEST(threads, takes_of_both_kinds_share_a_load)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -141,7 +138,7 @@ static void takes_of_both_kinds_share_a_load(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void errors_and_absences_are_reported(void **state)
+TEST(threads, errors_and_absences_are_reported)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_with_source(
@@ -167,7 +164,7 @@ static void errors_and_absences_are_reported(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void take_without_a_loader_has_the_caches(void **state)
+TEST(inline_and_threads, take_without_a_loader_has_the_caches)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -182,7 +179,7 @@ static void take_without_a_loader_has_the_caches(void **state)
 }
 
 /* The one load that may run does, and a waiting take does not wait for it. */
-static void take_runs_a_load_that_waits_for_the_pool(void **state)
+TEST(threads, take_runs_a_load_that_waits_for_the_pool)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -207,7 +204,7 @@ static void take_runs_a_load_that_waits_for_the_pool(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void take_after_a_delete_begins_another_load(void **state)
+TEST(threads, take_after_a_delete_begins_another_load)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -240,7 +237,7 @@ static void take_again(struct outcome *outcome)
 	take_async(outcome->recorder, "inner", inner);
 }
 
-static void callback_may_take_and_may_not_destroy(void **state)
+TEST(threads, callback_may_take_and_may_not_destroy)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -281,7 +278,7 @@ static void take_next(void *context, enum tw_status status, const struct tw_cach
 }
 
 /* The header has the figure. It includes the callback's own frame. */
-static void link_of_a_chain_of_hits_takes_little_of_the_stack(void **state)
+TEST(inline_and_threads, link_of_a_chain_of_hits_takes_little_of_the_stack)
 {
 	enum { LEAST = 100, MOST = 500 };
 	struct source source;
@@ -297,7 +294,7 @@ static void link_of_a_chain_of_hits_takes_little_of_the_stack(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void bad_arguments_of_take_async_are_refused(void **state)
+TEST(inline_and_threads, bad_arguments_of_take_async_are_refused)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -328,7 +325,7 @@ static void bad_arguments_of_take_async_are_refused(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void where_callers_drive_the_wheel_they_run_the_loads(void **state)
+TEST(inline, where_callers_drive_the_wheel_they_run_the_loads)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -352,7 +349,7 @@ static void where_callers_drive_the_wheel_they_run_the_loads(void **state)
 
 /* Nothing runs loads on a wheel that is stopped: what is queued ends, at the latest when more is
  * queued. A take that waits runs its loader itself. */
-static void load_on_a_stopped_wheel_is_closed(void **state)
+TEST(inline, load_on_a_stopped_wheel_is_closed)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -372,7 +369,7 @@ static void load_on_a_stopped_wheel_is_closed(void **state)
 }
 
 /* A load that no thread has begun is no failure of the source: the key does not pause. */
-static void load_that_a_stopped_wheel_refuses_is_no_failure(void **state)
+TEST(inline_and_threads, load_that_a_stopped_wheel_refuses_is_no_failure)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_with_source(
@@ -387,7 +384,7 @@ static void load_that_a_stopped_wheel_refuses_is_no_failure(void **state)
 }
 
 /* A lookup queues no reload then, and ends no load of others. */
-static void lookup_on_a_stopped_wheel_calls_no_function(void **state)
+TEST(inline, lookup_on_a_stopped_wheel_calls_no_function)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_with_source(
@@ -449,7 +446,7 @@ static void *request_taker_run(void *argument)
 	return NULL;
 }
 
-static void kept_load_ends_when_another_thread_says_so(void **state)
+TEST(threads, kept_load_ends_when_another_thread_says_so)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
@@ -485,7 +482,7 @@ static void await_the_taker(struct outcome *outcome)
 	pthread_join(((struct taker *)outcome->recorder->argument)->thread, NULL);
 }
 
-static void thread_that_waits_does_not_wait_for_callbacks(void **state)
+TEST(threads, thread_that_waits_does_not_wait_for_callbacks)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
@@ -508,7 +505,7 @@ static void thread_that_waits_does_not_wait_for_callbacks(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void abandoned_load_is_reported_as_failed(void **state)
+TEST(threads, abandoned_load_is_reported_as_failed)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
@@ -529,7 +526,7 @@ static void abandoned_load_is_reported_as_failed(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes(void **state)
+TEST(inline_and_threads, take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
@@ -568,7 +565,7 @@ static enum tw_status load_that_ends_itself(void *argument, const void *key, siz
 	return TW_SYSTEM;
 }
 
-static void loader_may_end_its_load_itself(void **state)
+TEST(inline_and_threads, loader_may_end_its_load_itself)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
@@ -589,7 +586,7 @@ static void loader_may_end_its_load_itself(void **state)
 
 /* ---- The end of the cache ---- */
 
-static void stop_ends_takes_that_wait(void **state)
+TEST(threads, stop_ends_takes_that_wait)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
@@ -615,7 +612,7 @@ static void stop_ends_takes_that_wait(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void load_that_is_kept_for_ever_holds_up_no_destroy(void **state)
+TEST(threads, load_that_is_kept_for_ever_holds_up_no_destroy)
 {
 	struct request request;
 	struct cache_recorder *recorder = open_with_request(*state, &request);
@@ -633,7 +630,7 @@ static void load_that_is_kept_for_ever_holds_up_no_destroy(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void destroy_waits_for_the_loader_and_drops_what_is_queued(void **state)
+TEST(threads, destroy_waits_for_the_loader_and_drops_what_is_queued)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -688,7 +685,7 @@ static void *kept_ender_run(void *argument)
 	return NULL;
 }
 
-static void loads_may_end_while_the_cache_does(void **state)
+TEST(threads, loads_may_end_while_the_cache_does)
 {
 	for (int race = 0; race < RACES; race++) {
 		struct kept kept = {.count = 0};
@@ -728,7 +725,7 @@ static enum tw_status load_and_see_mask(void *argument, const void *key, size_t 
 	return give_copied(loading, "value", 5, 0);
 }
 
-static void loader_has_the_signal_mask_of_a_task(void **state)
+TEST(threads, loader_has_the_signal_mask_of_a_task)
 {
 	struct outcome outcome = {.call = NULL};
 	struct cache_recorder *recorder;
@@ -753,32 +750,3 @@ static void loader_has_the_signal_mask_of_a_task(void **state)
 	assert_false(sigismember(&seen, SIGTERM));
 	assert_false(sigismember(&seen, SIGSEGV));
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(value_that_is_there_is_returned_at_once),
-	TEST_IN(levels_threads, value_that_is_not_there_is_loaded_on_the_wheels_pool),
-	TEST_IN(levels_threads, takes_of_both_kinds_share_a_load),
-	TEST_IN(levels_threads, errors_and_absences_are_reported),
-	TEST_CACHE(take_without_a_loader_has_the_caches),
-	TEST_IN(levels_threads, take_runs_a_load_that_waits_for_the_pool),
-	TEST_IN(levels_threads, take_after_a_delete_begins_another_load),
-	TEST_IN(levels_threads, callback_may_take_and_may_not_destroy),
-	TEST_IN(levels_inline, where_callers_drive_the_wheel_they_run_the_loads),
-	TEST_IN(levels_inline, load_on_a_stopped_wheel_is_closed),
-	TEST_CACHE(load_that_a_stopped_wheel_refuses_is_no_failure),
-	TEST_IN(levels_inline, lookup_on_a_stopped_wheel_calls_no_function),
-	TEST_IN(levels_threads, thread_that_waits_does_not_wait_for_callbacks),
-	TEST_CACHE(link_of_a_chain_of_hits_takes_little_of_the_stack),
-	TEST_CACHE(bad_arguments_of_take_async_are_refused),
-	TEST_IN(levels_threads, kept_load_ends_when_another_thread_says_so),
-	TEST_IN(levels_threads, abandoned_load_is_reported_as_failed),
-	TEST_CACHE(take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes),
-	TEST_CACHE(loader_may_end_its_load_itself),
-	TEST_IN(levels_threads, stop_ends_takes_that_wait),
-	TEST_IN(levels_threads, load_that_is_kept_for_ever_holds_up_no_destroy),
-	TEST_IN(levels_threads, destroy_waits_for_the_loader_and_drops_what_is_queued),
-	TEST_IN(levels_threads, loads_may_end_while_the_cache_does),
-	TEST_IN(levels_threads, loader_has_the_signal_mask_of_a_task),
-};
-
-TEST_PROGRAM(tests)

@@ -58,7 +58,7 @@ static void assert_missing(struct fixture *fixture, const char *key)
 	assert_int_equal(size, 0);
 }
 
-static void values_set_are_got_until_they_expire(void **state)
+TEST(once, values_set_are_got_until_they_expire)
 {
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
 
@@ -74,7 +74,7 @@ static void values_set_are_got_until_they_expire(void **state)
 	fixture_close(&fixture);
 }
 
-static void deleted_value_is_gone(void **state)
+TEST(once, deleted_value_is_gone)
 {
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
 
@@ -123,7 +123,7 @@ static void *take_first(void *argument)
 	return NULL;
 }
 
-static void hundred_takes_load_once(void **state)
+TEST(once, hundred_takes_load_once)
 {
 	enum { THREADS = 100 };
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
@@ -147,7 +147,7 @@ static void hundred_takes_load_once(void **state)
 	fixture_close(&fixture);
 }
 
-static void take_of_a_value_that_is_there_does_not_load(void **state)
+TEST(once, take_of_a_value_that_is_there_does_not_load)
 {
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
 	struct source source = {.cache = fixture.cache};
@@ -162,7 +162,7 @@ static void take_of_a_value_that_is_there_does_not_load(void **state)
 	fixture_close(&fixture);
 }
 
-static void error_of_a_load_is_returned_and_not_kept(void **state)
+TEST(once, error_of_a_load_is_returned_and_not_kept)
 {
 	struct fixture fixture = fixture_open(2 * TW_SECOND, (struct tw_cache_options){0});
 	struct source source = {.cache = fixture.cache, .answer = TW_SYSTEM};
@@ -192,7 +192,7 @@ static struct fixture fixture_open_full(void)
 	return fixture;
 }
 
-static void limit_of_three_evicts_the_oldest(void **state)
+TEST(once, limit_of_three_evicts_the_oldest)
 {
 	struct fixture fixture = fixture_open_full();
 
@@ -204,7 +204,7 @@ static void limit_of_three_evicts_the_oldest(void **state)
 	fixture_close(&fixture);
 }
 
-static void limit_of_three_keeps_the_one_read(void **state)
+TEST(once, limit_of_three_keeps_the_one_read)
 {
 	struct fixture fixture = fixture_open_full();
 
@@ -218,7 +218,7 @@ static void limit_of_three_keeps_the_one_read(void **state)
 	fixture_close(&fixture);
 }
 
-static void value_set_makes_others_go_and_not_itself(void **state)
+TEST(once, value_set_makes_others_go_and_not_itself)
 {
 	struct fixture fixture =
 		fixture_open(TW_MINUTE, (struct tw_cache_options){.max_entries = 10, .shards = 64});
@@ -232,16 +232,3 @@ static void value_set_makes_others_go_and_not_itself(void **state)
 	assert_int_equal(entries_of(fixture.cache), 10);
 	fixture_close(&fixture);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(values_set_are_got_until_they_expire),
-	cmocka_unit_test(deleted_value_is_gone),
-	cmocka_unit_test(hundred_takes_load_once),
-	cmocka_unit_test(take_of_a_value_that_is_there_does_not_load),
-	cmocka_unit_test(error_of_a_load_is_returned_and_not_kept),
-	cmocka_unit_test(limit_of_three_evicts_the_oldest),
-	cmocka_unit_test(limit_of_three_keeps_the_one_read),
-	cmocka_unit_test(value_set_makes_others_go_and_not_itself),
-};
-
-TEST_PROGRAM(tests)

@@ -10,8 +10,6 @@
 #include "support/death.h"
 #include "support/exceptions.h"
 
-#include <unistd.h>
-
 /* The cache calls one of its functions in each of these calls. */
 enum place {
 	WEIGH_SET,
@@ -242,17 +240,17 @@ static void be_cancelled(void)
 }
 
 /* In a thread of the wheel C++ finds no handler, and ends the process itself. */
-static void callback_that_throws_ends_the_process(void **state)
+TEST(inline_and_threads, callback_that_throws_ends_the_process)
 {
 	assert_ends_the_process(*state, throw_up, "terminate called");
 }
 
-static void callback_that_ends_its_thread_ends_the_process(void **state)
+TEST(inline_and_threads, callback_that_ends_its_thread_ends_the_process)
 {
 	assert_ends_the_process(*state, leave_thread, not_returned);
 }
 
-static void callback_that_is_cancelled_ends_the_process(void **state)
+TEST(inline_and_threads, callback_that_is_cancelled_ends_the_process)
 {
 	assert_ends_the_process(*state, be_cancelled, not_returned);
 }
@@ -286,7 +284,7 @@ static void *make_calls_cancelled(void *argument)
 }
 
 /* This clock wakes its wheel by a write, which is a cancellation point. */
-static void cancelled_thread_makes_its_calls_to_the_end(void **state)
+TEST(once, cancelled_thread_makes_its_calls_to_the_end)
 {
 	struct tw_options wheel_options = {.clock = TW_CLOCK_BOOTTIME};
 	struct fatal fatal = {.is_armed = false};
@@ -308,12 +306,3 @@ static void cancelled_thread_makes_its_calls_to_the_end(void **state)
 	assert_int_equal(fatal.freed, 1);
 	tw_destroy(options.wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(callback_that_throws_ends_the_process),
-	TEST_CACHE(callback_that_ends_its_thread_ends_the_process),
-	TEST_CACHE(callback_that_is_cancelled_ends_the_process),
-	cmocka_unit_test(cancelled_thread_makes_its_calls_to_the_end),
-};
-
-TEST_PROGRAM(tests)

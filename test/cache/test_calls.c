@@ -4,12 +4,11 @@
 
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
-#include "support/seed.h"
 #include "support/stats.h"
 
 #include "cache/cache.h" /* for keys that collide */
 
-static void create_refuses_options_with_a_reserved_field(void **state)
+TEST(once, create_refuses_options_with_a_reserved_field)
 {
 	for (int i = 0; i < 4; i++) {
 		struct tw_cache_options options = {0};
@@ -21,7 +20,7 @@ static void create_refuses_options_with_a_reserved_field(void **state)
 	}
 }
 
-static void reserved_fields_of_statistics_become_0(void **state)
+TEST(inline_and_threads, reserved_fields_of_statistics_become_0)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache_stats stats;
@@ -34,7 +33,7 @@ static void reserved_fields_of_statistics_become_0(void **state)
 }
 
 /* Jitter of a very short lifetime rounds to nothing, of a very long one exceeds the clock. */
-static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **state)
+TEST(once, lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter)
 {
 	enum { KEYS = 64 };
 	const struct tw_cache_options options = {.jitter = 0.5, .name = "ends"};
@@ -56,7 +55,7 @@ static void lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter(void **sta
 	tw_cache_destroy(cache);
 }
 
-static void add_and_replace_look_whether_the_key_is_there(void **state)
+TEST(inline_and_threads, add_and_replace_look_whether_the_key_is_there)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
@@ -75,7 +74,7 @@ static void add_and_replace_look_whether_the_key_is_there(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void keys_and_values_are_copied(void **state)
+TEST(inline_and_threads, keys_and_values_are_copied)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	char key[] = "key";
@@ -89,7 +88,7 @@ static void keys_and_values_are_copied(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void keys_with_zero_bytes_are_whole_keys(void **state)
+TEST(inline_and_threads, keys_with_zero_bytes_are_whole_keys)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	/* All are prefixes of these bytes, and keys of the same size with one other byte. */
@@ -124,7 +123,7 @@ static void keys_with_zero_bytes_are_whole_keys(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void keys_of_all_sizes_are_found(void **state)
+TEST(inline_and_threads, keys_of_all_sizes_are_found)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	static char key[TW_KEY_SIZE_MAX];
@@ -192,7 +191,7 @@ static void check_value(struct cache_recorder *recorder, const char *key,
 	assert_status(tw_cache_delete(cache, key, strlen(key)), TW_OK);
 }
 
-static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **state)
+TEST(inline_and_threads, values_of_all_sizes_come_back_whole_or_cut_to_the_buffer)
 {
 	static const size_t sizes[] = {255,   1000,  4096,  16383,   16384,
 				       16385, 65536, 70000, 1 << 20, 16 << 20};
@@ -217,7 +216,7 @@ static void values_of_all_sizes_come_back_whole_or_cut_to_the_buffer(void **stat
 }
 
 /* On each path the key is read before the size is written. */
-static void key_and_size_may_be_in_one_place(void **state)
+TEST(inline_and_threads, key_and_size_may_be_in_one_place)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct cache_recorder *other = cache_recorder_open(*state, TW_HOUR);
@@ -286,7 +285,7 @@ static void assert_collisions_are_distinguished(const struct variant *variant, u
 	cache_recorder_close(recorder);
 }
 
-static void keys_made_to_collide_are_distinguished(void **state)
+TEST(inline_and_threads, keys_made_to_collide_are_distinguished)
 {
 	/* These share one bucket of a table of 8192; then one tag and nearly one bucket. */
 	assert_collisions_are_distinguished(*state, 0x1fff, COLLIDING);
@@ -294,7 +293,7 @@ static void keys_made_to_collide_are_distinguished(void **state)
 }
 
 /* Usual sizes take a shorter path. */
-static void keys_of_usual_size_have_the_hash_of_any(void **state)
+TEST(once, keys_of_usual_size_have_the_hash_of_any)
 {
 	const unsigned char *key = (const unsigned char *)"a key of thirty-two bytes, or so";
 	struct key_hash_seed seed;
@@ -305,7 +304,7 @@ static void keys_of_usual_size_have_the_hash_of_any(void **state)
 }
 
 /* No other byte changes either. */
-static void bytes_of_any_size_are_copied(void **state)
+TEST(once, bytes_of_any_size_are_copied)
 {
 	unsigned char from[130];
 	unsigned char to[130];
@@ -322,7 +321,7 @@ static void bytes_of_any_size_are_copied(void **state)
 }
 
 /* With the secret the first product can be made 0: then the hash does not depend on the key. */
-static void keys_of_one_hash_are_distinguished(void **state)
+TEST(inline_and_threads, keys_of_one_hash_are_distinguished)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
@@ -346,7 +345,7 @@ static void keys_of_one_hash_are_distinguished(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void many_keys_are_got_at_once(void **state)
+TEST(inline_and_threads, many_keys_are_got_at_once)
 {
 	enum { MANY = 100 };
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -415,7 +414,7 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 	return ++visits->count < visits->most;
 }
 
-static void each_visits_what_may_be_read_once(void **state)
+TEST(inline_and_threads, each_visits_what_may_be_read_once)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct visits visits = {.recorder = recorder, .most = 1000};
@@ -448,7 +447,7 @@ static int visit_slowly(void *context, const struct tw_cache_entry *entry)
 	return ++visits->count < visits->most;
 }
 
-static void each_visits_none_that_expires_before_its_turn(void **state)
+TEST(inline_and_threads, each_visits_none_that_expires_before_its_turn)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct visits visits = {.recorder = recorder, .most = 1000};
@@ -470,7 +469,7 @@ static int visit_and_destroy(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void visitor_ends_no_cache(void **state)
+TEST(inline_and_threads, visitor_ends_no_cache)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -480,7 +479,7 @@ static void visitor_ends_no_cache(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void each_ends_when_the_visitor_says_so(void **state)
+TEST(inline_and_threads, each_ends_when_the_visitor_says_so)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct visits visits = {.recorder = recorder, .most = 7};
@@ -493,7 +492,7 @@ static void each_ends_when_the_visitor_says_so(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void counts_are_exact(void **state)
+TEST(inline_and_threads, counts_are_exact)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	const struct tw_cache_entry *entry;
@@ -523,7 +522,7 @@ static void counts_are_exact(void **state)
 }
 
 /* Some of each size are adjacent, and none overwrites another. */
-static void values_of_all_sizes_lie_side_by_side(void **state)
+TEST(inline, values_of_all_sizes_lie_side_by_side)
 {
 	enum { LARGEST = 1300, OF_A_SIZE = 4 };
 	struct cache_recorder *recorder =
@@ -549,28 +548,3 @@ static void values_of_all_sizes_lie_side_by_side(void **state)
 	assert_status(tw_cache_clear(cache), TW_OK);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, values_of_all_sizes_lie_side_by_side),
-	cmocka_unit_test(create_refuses_options_with_a_reserved_field),
-	TEST_CACHE(reserved_fields_of_statistics_become_0),
-	cmocka_unit_test(lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter),
-	TEST_CACHE(add_and_replace_look_whether_the_key_is_there),
-	TEST_CACHE(keys_and_values_are_copied),
-	TEST_CACHE(keys_with_zero_bytes_are_whole_keys),
-	TEST_CACHE(keys_of_all_sizes_are_found),
-	TEST_CACHE(values_of_all_sizes_come_back_whole_or_cut_to_the_buffer),
-	TEST_CACHE(key_and_size_may_be_in_one_place),
-	TEST_CACHE(keys_made_to_collide_are_distinguished),
-	cmocka_unit_test(keys_of_usual_size_have_the_hash_of_any),
-	cmocka_unit_test(bytes_of_any_size_are_copied),
-	TEST_CACHE(keys_of_one_hash_are_distinguished),
-	TEST_CACHE(many_keys_are_got_at_once),
-	TEST_CACHE(each_visits_what_may_be_read_once),
-	TEST_CACHE(each_visits_none_that_expires_before_its_turn),
-	TEST_CACHE(each_ends_when_the_visitor_says_so),
-	TEST_CACHE(visitor_ends_no_cache),
-	TEST_CACHE(counts_are_exact),
-};
-
-TEST_PROGRAM(tests)

@@ -43,7 +43,7 @@ static enum tw_status computed(struct cache_recorder *recorder, struct computer 
 	return tw_cache_compute(recorder->cache, "key", 3, compute, computer);
 }
 
-static void key_is_kept_replaced_or_deleted(void **state)
+TEST(inline_and_threads, key_is_kept_replaced_or_deleted)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct computer computer = {.verdict = TW_CACHE_KEEP, .value = "no"};
@@ -89,7 +89,7 @@ static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_e
 	return TW_CACHE_REPLACE;
 }
 
-static void computed_value_may_be_empty_or_live_for_ever(void **state)
+TEST(inline_and_threads, computed_value_may_be_empty_or_live_for_ever)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct computer computer = {.verdict = TW_CACHE_REPLACE, .expire = TW_FOREVER};
@@ -102,7 +102,7 @@ static void computed_value_may_be_empty_or_live_for_ever(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void failed_compute_changes_nothing(void **state)
+TEST(inline_and_threads, failed_compute_changes_nothing)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 1000, .shards = 1});
@@ -149,7 +149,7 @@ static void *counter_run(void *argument)
 	return NULL;
 }
 
-static void computes_of_several_threads_lose_nothing(void **state)
+TEST(threads, computes_of_several_threads_lose_nothing)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
@@ -169,7 +169,7 @@ static void computes_of_several_threads_lose_nothing(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void compute_that_changes_the_key_overrides_its_load(void **state)
+TEST(inline_and_threads, compute_that_changes_the_key_overrides_its_load)
 {
 	static const enum tw_cache_verdict verdicts[] = {TW_CACHE_REPLACE, TW_CACHE_DELETE,
 							 TW_CACHE_KEEP};
@@ -216,7 +216,7 @@ static void count_free(void *value, size_t size, void *freed)
 	++*(int *)freed;
 }
 
-static void computed_value_may_be_adopted(void **state)
+TEST(inline_and_threads, computed_value_may_be_adopted)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 1000, .shards = 1});
@@ -248,7 +248,7 @@ static void computed_value_may_be_adopted(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void compute_gives_an_entry_another_life(void **state)
+TEST(inline_and_threads, compute_gives_an_entry_another_life)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 50 * INTERVAL);
 	struct tw_cache *cache = recorder->cache;
@@ -275,7 +275,7 @@ static void compute_gives_an_entry_another_life(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void popped_entry_is_the_callers_and_gone(void **state)
+TEST(inline_and_threads, popped_entry_is_the_callers_and_gone)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	const struct tw_cache_entry *entry = (const void *)state;
@@ -298,7 +298,7 @@ static void popped_entry_is_the_callers_and_gone(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void remembered_absence_is_no_value_for_any_change(void **state)
+TEST(inline_and_threads, remembered_absence_is_no_value_for_any_change)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_HOUR});
@@ -324,17 +324,3 @@ static void remembered_absence_is_no_value_for_any_change(void **state)
 	assert_holds(recorder, "key", "value");
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(key_is_kept_replaced_or_deleted),
-	TEST_CACHE(computed_value_may_be_empty_or_live_for_ever),
-	TEST_CACHE(failed_compute_changes_nothing),
-	TEST_CACHE(computed_value_may_be_adopted),
-	TEST_CACHE(compute_gives_an_entry_another_life),
-	TEST_IN(levels_threads, computes_of_several_threads_lose_nothing),
-	TEST_CACHE(compute_that_changes_the_key_overrides_its_load),
-	TEST_CACHE(popped_entry_is_the_callers_and_gone),
-	TEST_CACHE(remembered_absence_is_no_value_for_any_change),
-};
-
-TEST_PROGRAM(tests)

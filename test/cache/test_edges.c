@@ -18,7 +18,7 @@ static struct cache_recorder *open_sliding(const struct variant *variant, tw_dur
 }
 
 /* A lookup between the two stores of a touch must not make it forget to file the entry again. */
-static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state)
+TEST(inline_and_threads, touch_that_meets_its_own_deadline_still_expires_in_time)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
 	const struct tw_cache_entry *entry;
@@ -37,7 +37,7 @@ static void touch_that_meets_its_own_deadline_still_expires_in_time(void **state
 }
 
 /* A hit that sees the new end before the touch has filed the deadline files it itself. */
-static void touch_that_a_hit_was_ahead_of_still_expires_in_time(void **state)
+TEST(inline_and_threads, touch_that_a_hit_was_ahead_of_still_expires_in_time)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
 	tw_duration deadline = 100 * INTERVAL;
@@ -70,7 +70,7 @@ static void *looker_run(void *argument)
 	return NULL;
 }
 
-static void touch_that_shortens_wins_over_hits_beside_it(void **state)
+TEST(inline, touch_that_shortens_wins_over_hits_beside_it)
 {
 	enum { ROUNDS = TEST_SHARE_OF(300000) };
 	struct cache_recorder *recorder = open_sliding(*state, 10 * TW_SECOND);
@@ -113,7 +113,7 @@ static struct cache_recorder *open_weighing(const struct variant *variant, tw_ca
 		(struct tw_cache_options){.weigh = weigh, .max_bytes = max_bytes});
 }
 
-static void set_goes_by_the_time_of_the_change(void **state)
+TEST(inline_and_threads, set_goes_by_the_time_of_the_change)
 {
 	struct cache_recorder *recorder = open_weighing(*state, weigh_late, 0);
 	struct tw_cache *cache = recorder->cache;
@@ -190,7 +190,7 @@ static void live_through_change(const struct variant *variant, enum tw_status ol
 	cache_recorder_close(recorder);
 }
 
-static void take_after_a_change_loads_beside_the_load_from_before_it(void **state)
+TEST(inline_and_threads, take_after_a_change_loads_beside_the_load_from_before_it)
 {
 	live_through_change(*state, TW_OK, cache_delete);
 	live_through_change(*state, TW_OK, cache_clear);
@@ -207,7 +207,7 @@ static void *destroy_run(void *argument)
 	return NULL;
 }
 
-static void destroy_ends_the_waits_for_a_load_whose_key_was_deleted(void **state)
+TEST(inline_and_threads, destroy_ends_the_waits_for_a_load_whose_key_was_deleted)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct taker first;
@@ -247,7 +247,7 @@ static enum tw_status load_deleted(void *argument, const void *key, size_t key_s
 	return give_copied(loading, "outer", 5, 0);
 }
 
-static void loader_may_delete_its_own_key_and_take_it_from_elsewhere(void **state)
+TEST(inline_and_threads, loader_may_delete_its_own_key_and_take_it_from_elsewhere)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct nested nested = {.recorder = recorder};
@@ -294,7 +294,7 @@ static void assert_flush_was_refused(struct flushing *flushing, size_t removals)
 	atomic_store(&flushing->status, -1);
 }
 
-static void flush_that_would_wait_for_itself_is_refused(void **state)
+TEST(inline_and_threads, flush_that_would_wait_for_itself_is_refused)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct flushing flushing = {.recorder = recorder};
@@ -335,7 +335,7 @@ static void count_free(void *value, size_t value_size, void *context)
 }
 
 /* Memory that a reader sees is freed after it without any calls, also after a drain. */
-static void freeing_goes_on_after_a_drain(void **state)
+TEST(inline_and_threads, freeing_goes_on_after_a_drain)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
@@ -360,7 +360,7 @@ static void freeing_goes_on_after_a_drain(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void flush_removes_what_was_past_its_deadline_by_the_last_tick(void **state)
+TEST(inline_and_threads, flush_removes_what_was_past_its_deadline_by_the_last_tick)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -387,18 +387,3 @@ static void flush_removes_what_was_past_its_deadline_by_the_last_tick(void **sta
 	assert_removed(recorder, "after", TW_CAUSE_EXPIRED);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(touch_that_meets_its_own_deadline_still_expires_in_time),
-	TEST_CACHE(touch_that_a_hit_was_ahead_of_still_expires_in_time),
-	TEST_IN(levels_inline, touch_that_shortens_wins_over_hits_beside_it),
-	TEST_CACHE(set_goes_by_the_time_of_the_change),
-	TEST_CACHE(take_after_a_change_loads_beside_the_load_from_before_it),
-	TEST_CACHE(destroy_ends_the_waits_for_a_load_whose_key_was_deleted),
-	TEST_CACHE(loader_may_delete_its_own_key_and_take_it_from_elsewhere),
-	TEST_CACHE(flush_that_would_wait_for_itself_is_refused),
-	TEST_CACHE(flush_removes_what_was_past_its_deadline_by_the_last_tick),
-	TEST_CACHE(freeing_goes_on_after_a_drain),
-};
-
-TEST_PROGRAM(tests)

@@ -9,7 +9,6 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include "cache/cache.h" /* for moving entries */
 
@@ -93,7 +92,7 @@ static uint64_t weigh_one(void *context, const void *key, size_t key_size, const
 }
 
 /* Each option puts another field before the key. */
-static void copied_value_begins_at_a_multiple_of_8(void **state)
+TEST(inline_and_threads, copied_value_begins_at_a_multiple_of_8)
 {
 	const struct tw_cache_options options[] = {
 		{.idle = 0},
@@ -122,7 +121,7 @@ static int visit_aligned(void *count, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void moved_value_begins_at_a_multiple_of_8(void **state)
+TEST(inline_and_threads, moved_value_begins_at_a_multiple_of_8)
 {
 	enum { KEYS = 20000, KEPT_EVERY = 50 };
 	struct cache_recorder *recorder =
@@ -210,7 +209,7 @@ static void run_with_small_stack(void *(*run)(void *), void *argument)
 }
 
 /* All are out of the cache, and the last one's pin is released. */
-static void chain_that_hangs_on_a_pin_is_freed_on_a_small_stack(void **state)
+TEST(inline_and_threads, chain_that_hangs_on_a_pin_is_freed_on_a_small_stack)
 {
 	atomic_int freed = 0;
 	struct end_of_chain end = {
@@ -227,7 +226,7 @@ static void chain_that_hangs_on_a_pin_is_freed_on_a_small_stack(void **state)
 }
 
 /* The last one leaves the cache after its pin has been released. */
-static void chain_that_hangs_on_an_entry_is_freed_on_a_small_stack(void **state)
+TEST(inline_and_threads, chain_that_hangs_on_an_entry_is_freed_on_a_small_stack)
 {
 	static void *(*const ends[])(void *) = {chain_delete, chain_destroy};
 
@@ -289,7 +288,7 @@ static void look_at(struct tw_cache *cache, const char *key)
 
 /* The entries are expired and about to be examined early, which removes them at the next change. No
  * thread drives the wheel. */
-static void lookups_and_statistics_free_no_adopted_value(void **state)
+TEST(once, lookups_and_statistics_free_no_adopted_value)
 {
 	/* Sets end long before the deadlines; otherwise they would remove expired entries. */
 	enum { KEYS = 300, LOOKS = 100, LIFE = TW_SECOND / 2 };
@@ -330,13 +329,3 @@ static void lookups_and_statistics_free_no_adopted_value(void **state)
 	tw_destroy(options.wheel);
 	assert_in_range(freed, 1, KEYS);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(copied_value_begins_at_a_multiple_of_8),
-	TEST_CACHE(moved_value_begins_at_a_multiple_of_8),
-	TEST_CACHE(chain_that_hangs_on_a_pin_is_freed_on_a_small_stack),
-	TEST_CACHE(chain_that_hangs_on_an_entry_is_freed_on_a_small_stack),
-	cmocka_unit_test(lookups_and_statistics_free_no_adopted_value),
-};
-
-TEST_PROGRAM(tests)

@@ -29,7 +29,7 @@ static uint64_t era_in(struct epochs *epochs, uint64_t birth, uint64_t stamp)
 	return eras_find(&eras, birth, stamp);
 }
 
-static void reader_inside_sees_what_lived_in_its_era(void **state)
+TEST(once, reader_inside_sees_what_lived_in_its_era)
 {
 	struct epochs epochs;
 	struct reader *reader;
@@ -56,7 +56,7 @@ static void reader_inside_sees_what_lived_in_its_era(void **state)
 }
 
 /* Readers that do not fit into the list of eras count as a whole. */
-static void many_readers_hold_all_between_them(void **state)
+TEST(once, many_readers_hold_all_between_them)
 {
 	enum { READERS = ERAS_MOST + 10 };
 	struct reader *readers[READERS];
@@ -88,7 +88,7 @@ static void *read_once(void *argument)
 	return reader;
 }
 
-static void reader_of_a_thread_that_ended_is_the_next_one_s(void **state)
+TEST(once, reader_of_a_thread_that_ended_is_the_next_one_s)
 {
 	struct epochs epochs;
 	void *first = NULL;
@@ -108,7 +108,7 @@ static void reader_of_a_thread_that_ended_is_the_next_one_s(void **state)
 	close_epochs(&epochs);
 }
 
-static void thread_keeps_its_reader_while_others_caches_come_and_go(void **state)
+TEST(once, thread_keeps_its_reader_while_others_caches_come_and_go)
 {
 	struct epochs epochs;
 	const struct reader *reader;
@@ -149,7 +149,7 @@ static void *read_and_end(void *argument)
 }
 
 /* The thread sanitizer checks this: only they are between the thread's read and the freeing. */
-static void what_a_thread_read_before_it_ended_may_be_freed(void **state)
+TEST(once, what_a_thread_read_before_it_ended_may_be_freed)
 {
 	for (int i = 0; i < 100; i++) {
 		struct reading reading = {.value = malloc(sizeof(int))};
@@ -167,13 +167,3 @@ static void what_a_thread_read_before_it_ended_may_be_freed(void **state)
 		close_epochs(&reading.epochs);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(reader_inside_sees_what_lived_in_its_era),
-	cmocka_unit_test(many_readers_hold_all_between_them),
-	cmocka_unit_test(reader_of_a_thread_that_ended_is_the_next_one_s),
-	cmocka_unit_test(what_a_thread_read_before_it_ended_may_be_freed),
-	cmocka_unit_test(thread_keeps_its_reader_while_others_caches_come_and_go),
-};
-
-TEST_PROGRAM(tests)

@@ -8,8 +8,6 @@
 
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include <semaphore.h>
 
@@ -73,7 +71,7 @@ static void assert_all_expired(struct cache_recorder *recorder)
 	}
 }
 
-static void lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves(void **state)
+TEST(inline_and_threads, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct lifetime lifetimes[LIFETIMES];
@@ -98,7 +96,7 @@ static void wait_for_semaphore(void *semaphore)
 }
 
 /* The wheel's only worker hangs, so that no task of the cache runs. */
-static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **state)
+TEST(pool, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck)
 {
 	struct variant one_worker = *(struct variant *)*state;
 	struct cache_recorder *recorder;
@@ -132,7 +130,7 @@ static void lifetimes_end_at_their_deadlines_while_the_pool_is_stuck(void **stat
 }
 
 /* Sets and deletes do the alarm's work, with a listener and without. */
-static void changes_remove_what_has_expired_while_the_pool_is_stuck(void **state)
+TEST(pool, changes_remove_what_has_expired_while_the_pool_is_stuck)
 {
 	enum { EACH = 64, ROUNDS = 100, LIVE_TICKS = 2, LATE_TICKS = 4 };
 
@@ -247,7 +245,14 @@ static void live_real_round(enum owner_state owner, struct random *random)
 	tw_destroy(wheel);
 }
 
-static void lifetimes_end_at_their_deadlines(void **state)
+static const struct test_kind kind_owners = {
+	.variants = TEST_VARIANTS(
+		{"on_the_real_clock", &(enum owner_state){OWNER_WORKS}},
+		{"while_nobody_drives_the_wheel", &(enum owner_state){OWNER_IS_STUCK}},
+		{"though_the_wheel_is_stopped", &(enum owner_state){OWNER_IS_STOPPED}}),
+};
+
+TEST(owners, lifetimes_end_at_their_deadlines)
 {
 	struct random random = random_from(seed_choose(), 3);
 
@@ -255,7 +260,7 @@ static void lifetimes_end_at_their_deadlines(void **state)
 		live_real_round(*(enum owner_state *)*state, &random);
 }
 
-static void set_shortens_and_lengthens_a_lifetime(void **state)
+TEST(inline_and_threads, set_shortens_and_lengthens_a_lifetime)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -273,7 +278,7 @@ static void set_shortens_and_lengthens_a_lifetime(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void touch_shortens_and_lengthens_a_lifetime(void **state)
+TEST(inline_and_threads, touch_shortens_and_lengthens_a_lifetime)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
@@ -291,7 +296,7 @@ static void touch_shortens_and_lengthens_a_lifetime(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void lifetime_touched_again_and_again_ends_at_the_last_deadline(void **state)
+TEST(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadline)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct random random = random_from(seed_choose(), 4);
@@ -322,7 +327,7 @@ static void lifetime_touched_again_and_again_ends_at_the_last_deadline(void **st
 	cache_recorder_close(recorder);
 }
 
-static void entry_without_expiry_stays_until_it_is_given_one(void **state)
+TEST(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_FOREVER);
 	const struct tw_cache_entry *entry;
@@ -341,7 +346,7 @@ static void entry_without_expiry_stays_until_it_is_given_one(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void lifetime_too_long_for_the_clock_never_ends(void **state)
+TEST(inline_and_threads, lifetime_too_long_for_the_clock_never_ends)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -364,7 +369,7 @@ static struct cache_recorder *open_before_a_tick(const struct variant *variant)
 	return recorder;
 }
 
-static void entry_set_just_before_a_tick_lives_its_whole_life(void **state)
+TEST(inline_and_threads, entry_set_just_before_a_tick_lives_its_whole_life)
 {
 	struct cache_recorder *recorder = open_before_a_tick(*state);
 
@@ -375,7 +380,7 @@ static void entry_set_just_before_a_tick_lives_its_whole_life(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void lifetime_under_a_tick_is_kept_exactly(void **state)
+TEST(inline_and_threads, lifetime_under_a_tick_is_kept_exactly)
 {
 	struct cache_recorder *recorder = open_before_a_tick(*state);
 
@@ -393,7 +398,7 @@ static void lifetime_under_a_tick_is_kept_exactly(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void lifetime_of_nothing_is_refused_and_changes_nothing(void **state)
+TEST(inline_and_threads, lifetime_of_nothing_is_refused_and_changes_nothing)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
@@ -413,7 +418,7 @@ static void lifetime_of_nothing_is_refused_and_changes_nothing(void **state)
 }
 
 /* The old value's timer must not remove the new one. */
-static void new_value_outlives_the_timer_of_the_old_one(void **state)
+TEST(inline_and_threads, new_value_outlives_the_timer_of_the_old_one)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -427,7 +432,7 @@ static void new_value_outlives_the_timer_of_the_old_one(void **state)
 }
 
 /* A later deadline sends the wheel no command, and neither does one that is not the earliest. */
-static void later_deadlines_send_no_commands(void **state)
+TEST(inline_and_threads, later_deadlines_send_no_commands)
 {
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
 		*state, TW_MINUTE, (struct tw_cache_options){.shards = 1});
@@ -451,33 +456,3 @@ static void later_deadlines_send_no_commands(void **state)
 	assert_int_equal(after.fired, before.fired);
 	cache_recorder_close(recorder);
 }
-
-/* clang-format off */
-#define TEST_LIFETIMES(how, owner) {                                                               \
-	"lifetimes_end_at_their_deadlines_" #how, lifetimes_end_at_their_deadlines, NULL, NULL,    \
-	&(enum owner_state){owner}}
-/* clang-format on */
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
-	TEST_IN(rounds_inline, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves),
-	TEST_IN(levels_workers, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
-	TEST_IN(levels_threads, lifetimes_end_at_their_deadlines_while_the_pool_is_stuck),
-	TEST_IN(levels_workers, changes_remove_what_has_expired_while_the_pool_is_stuck),
-	TEST_IN(levels_threads, changes_remove_what_has_expired_while_the_pool_is_stuck),
-	TEST_LIFETIMES(on_the_real_clock, OWNER_WORKS),
-	TEST_LIFETIMES(while_nobody_drives_the_wheel, OWNER_IS_STUCK),
-	TEST_LIFETIMES(though_the_wheel_is_stopped, OWNER_IS_STOPPED),
-	TEST_CACHE(set_shortens_and_lengthens_a_lifetime),
-	TEST_CACHE(touch_shortens_and_lengthens_a_lifetime),
-	TEST_CACHE(lifetime_touched_again_and_again_ends_at_the_last_deadline),
-	TEST_CACHE(entry_without_expiry_stays_until_it_is_given_one),
-	TEST_CACHE(lifetime_too_long_for_the_clock_never_ends),
-	TEST_CACHE(entry_set_just_before_a_tick_lives_its_whole_life),
-	TEST_CACHE(lifetime_under_a_tick_is_kept_exactly),
-	TEST_CACHE(lifetime_of_nothing_is_refused_and_changes_nothing),
-	TEST_CACHE(new_value_outlives_the_timer_of_the_old_one),
-	TEST_CACHE(later_deadlines_send_no_commands),
-};
-
-TEST_PROGRAM(tests)

@@ -8,7 +8,6 @@
 #include "support/cache_check.h"
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
-#include "support/seed.h"
 #include "support/stats.h"
 
 #include "cache/cache.h" /* for counting filings */
@@ -36,7 +35,7 @@ static void assert_little_is_filed(const struct cache_recorder *recorder)
 	assert_in_range(filed(recorder), 0, 2 * count + count / EXPIRY_BLOCK_MOST + 2 * SPARE);
 }
 
-static void removed_keys_leave_little_behind(void **state)
+TEST(inline, removed_keys_leave_little_behind)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
@@ -56,7 +55,7 @@ static void removed_keys_leave_little_behind(void **state)
 }
 
 /* The filings of the key are all at one place, where one of them is wanted. */
-static void key_that_comes_and_goes_among_others_leaves_little_behind(void **state)
+TEST(inline_and_threads, key_that_comes_and_goes_among_others_leaves_little_behind)
 {
 	enum { OTHERS = 50 };
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -83,7 +82,7 @@ static void key_that_comes_and_goes_among_others_leaves_little_behind(void **sta
 }
 
 /* With jitter each deadline that is the earliest so far may be filed, others not. */
-static void key_that_is_set_again_and_again_is_filed_seldom(void **state)
+TEST(inline, key_that_is_set_again_and_again_is_filed_seldom)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, 0.05);
 
@@ -93,7 +92,7 @@ static void key_that_is_set_again_and_again_is_filed_seldom(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void lookups_and_later_deadlines_file_nothing(void **state)
+TEST(inline_and_threads, lookups_and_later_deadlines_file_nothing)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 50 * INTERVAL, -1);
 	struct tw_cache *cache = recorder->cache;
@@ -109,7 +108,7 @@ static void lookups_and_later_deadlines_file_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void table_of_a_cache_that_was_large_becomes_small(void **state)
+TEST(inline, table_of_a_cache_that_was_large_becomes_small)
 {
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
@@ -190,7 +189,7 @@ static void assert_only_live_are_left(struct world *world)
 	assert_little_is_filed(world->recorder);
 }
 
-static void entries_leave_in_their_tick(void **state)
+TEST(inline_and_threads, entries_leave_in_their_tick)
 {
 	static const int64_t passes[] = {1, 5, 90, 3000};
 	struct world *world = calloc(1, sizeof(*world));
@@ -211,7 +210,7 @@ static void entries_leave_in_their_tick(void **state)
 }
 
 /* Keys of one hash come up together, and each leaves by its own deadline. */
-static void keys_of_one_hash_leave_each_in_its_tick(void **state)
+TEST(inline_and_threads, keys_of_one_hash_leave_each_in_its_tick)
 {
 	enum { COLLIDING = 40 };
 	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
@@ -234,7 +233,7 @@ static void keys_of_one_hash_leave_each_in_its_tick(void **state)
 }
 
 /* Microseconds are the shortest ticks to file by, and deadlines after 146 years never come. */
-static void entries_leave_in_centuries_of_microseconds(void **state)
+TEST(once, entries_leave_in_centuries_of_microseconds)
 {
 	enum { DECADES = 14 };
 	const tw_duration decade = INT64_C(3652) * 24 * TW_HOUR;
@@ -257,16 +256,3 @@ static void entries_leave_in_centuries_of_microseconds(void **state)
 	}
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, removed_keys_leave_little_behind),
-	TEST_CACHE(key_that_comes_and_goes_among_others_leaves_little_behind),
-	TEST_IN(levels_inline, key_that_is_set_again_and_again_is_filed_seldom),
-	TEST_CACHE(lookups_and_later_deadlines_file_nothing),
-	TEST_CACHE(entries_leave_in_their_tick),
-	TEST_CACHE(keys_of_one_hash_leave_each_in_its_tick),
-	TEST_IN(levels_inline, table_of_a_cache_that_was_large_becomes_small),
-	cmocka_unit_test(entries_leave_in_centuries_of_microseconds),
-};
-
-TEST_PROGRAM(tests)

@@ -20,7 +20,7 @@ static void fill(struct tw_wheel *wheel)
 }
 
 /* The cache has its largest number of alarms. */
-static void cache_needs_no_room_in_its_wheel(void **state)
+TEST(everywhere, cache_needs_no_room_in_its_wheel)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_create_with(*state, INTERVAL, 64,
@@ -62,7 +62,7 @@ static void count_drained(void *drained, const struct tw_task *task)
 	atomic_fetch_add((atomic_int *)drained, 1);
 }
 
-static void nothing_of_a_cache_reaches_a_function_of_its_wheel(void **state)
+TEST(inline_and_threads, nothing_of_a_cache_reaches_a_function_of_its_wheel)
 {
 	atomic_int given = 0;
 	struct cache_recorder *recorder = cache_recorder_create_with(
@@ -83,11 +83,3 @@ static void nothing_of_a_cache_reaches_a_function_of_its_wheel(void **state)
 	assert_int_equal(atomic_load(&given), 0);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(cache_needs_no_room_in_its_wheel),
-	TEST_IN(levels_workers, cache_needs_no_room_in_its_wheel),
-	TEST_CACHE(nothing_of_a_cache_reaches_a_function_of_its_wheel),
-};
-
-TEST_PROGRAM(tests)

@@ -11,7 +11,7 @@ static struct cache_recorder *open_sliding(const struct variant *variant, tw_dur
 	return cache_recorder_open_with(variant, expire, (struct tw_cache_options){.idle = idle});
 }
 
-static void entry_that_is_not_looked_up_expires_before_its_lifetime_ends(void **state)
+TEST(inline_and_threads, entry_that_is_not_looked_up_expires_before_its_lifetime_ends)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
 
@@ -25,7 +25,7 @@ static void entry_that_is_not_looked_up_expires_before_its_lifetime_ends(void **
 	cache_recorder_close(recorder);
 }
 
-static void each_lookup_restarts_the_idle_time_until_the_lifetime_ends(void **state)
+TEST(inline_and_threads, each_lookup_restarts_the_idle_time_until_the_lifetime_ends)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
 
@@ -38,7 +38,7 @@ static void each_lookup_restarts_the_idle_time_until_the_lifetime_ends(void **st
 	cache_recorder_close(recorder);
 }
 
-static void idle_time_counts_from_the_last_lookup_exactly(void **state)
+TEST(inline_and_threads, idle_time_counts_from_the_last_lookup_exactly)
 {
 	struct cache_recorder *recorder = open_sliding(*state, TW_FOREVER, 10 * INTERVAL);
 
@@ -56,7 +56,7 @@ static void idle_time_counts_from_the_last_lookup_exactly(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void idle_time_counts_from_the_last_lookup_within_a_lifetime_too(void **state)
+TEST(inline_and_threads, idle_time_counts_from_the_last_lookup_within_a_lifetime_too)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
 
@@ -68,7 +68,7 @@ static void idle_time_counts_from_the_last_lookup_within_a_lifetime_too(void **s
 	cache_recorder_close(recorder);
 }
 
-static void lifetime_shorter_than_the_idle_time_holds(void **state)
+TEST(inline_and_threads, lifetime_shorter_than_the_idle_time_holds)
 {
 	struct cache_recorder *recorder = open_sliding(*state, 5 * INTERVAL, 10 * INTERVAL);
 
@@ -91,7 +91,7 @@ static void assert_expires_at(struct cache_recorder *recorder, const char *key,
 	tw_cache_entry_release(entry);
 }
 
-static void deadline_that_no_clock_reaches_is_none(void **state)
+TEST(inline_and_threads, deadline_that_no_clock_reaches_is_none)
 {
 	struct cache_recorder *recorder = open_sliding(*state, TW_FOREVER, TW_FOREVER / 2);
 
@@ -114,7 +114,7 @@ static void set_until(struct cache_recorder *recorder, const char *key, tw_durat
 		      TW_OK);
 }
 
-static void deadline_has_no_jitter(void **state)
+TEST(inline_and_threads, deadline_has_no_jitter)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
@@ -131,7 +131,7 @@ static void deadline_has_no_jitter(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void deadline_ends_a_lifetime_that_slides(void **state)
+TEST(inline_and_threads, deadline_ends_a_lifetime_that_slides)
 {
 	struct cache_recorder *recorder = open_sliding(*state, TW_HOUR, 10 * INTERVAL);
 
@@ -147,7 +147,7 @@ static void deadline_ends_a_lifetime_that_slides(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_past_its_deadline_is_never_found(void **state)
+TEST(inline_and_threads, value_past_its_deadline_is_never_found)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = -1});
@@ -165,7 +165,7 @@ static void value_past_its_deadline_is_never_found(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_with_a_field_out_of_range_is_refused(void **state)
+TEST(inline_and_threads, value_with_a_field_out_of_range_is_refused)
 {
 	static const struct tw_cache_value bad[] = {
 		{.size = 1},
@@ -230,7 +230,7 @@ static void assert_flat(struct cache_recorder *recorder, double jitter)
 		assert_true((bins[bin] - share) * (bins[bin] - share) < 25 * share);
 }
 
-static void jitter_spreads_lifetimes_evenly(void **state)
+TEST(inline, jitter_spreads_lifetimes_evenly)
 {
 	static const double jitters[] = {0, 0.5};
 
@@ -271,7 +271,7 @@ static void *set_once(void *argument)
 	return NULL;
 }
 
-static void first_lifetimes_of_many_threads_are_spread(void **state)
+TEST(inline, first_lifetimes_of_many_threads_are_spread)
 {
 	struct setters setters = {.recorder = open_jittered(*state, 0.05)};
 	pthread_t threads[SETTERS];
@@ -297,7 +297,7 @@ static void first_lifetimes_of_many_threads_are_spread(void **state)
 	cache_recorder_close(setters.recorder);
 }
 
-static void negative_jitter_is_none(void **state)
+TEST(inline, negative_jitter_is_none)
 {
 	struct cache_recorder *recorder = open_jittered(*state, -0.1);
 
@@ -307,21 +307,3 @@ static void negative_jitter_is_none(void **state)
 	}
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(entry_that_is_not_looked_up_expires_before_its_lifetime_ends),
-	TEST_CACHE(each_lookup_restarts_the_idle_time_until_the_lifetime_ends),
-	TEST_CACHE(idle_time_counts_from_the_last_lookup_exactly),
-	TEST_CACHE(lifetime_shorter_than_the_idle_time_holds),
-	TEST_CACHE(idle_time_counts_from_the_last_lookup_within_a_lifetime_too),
-	TEST_CACHE(deadline_that_no_clock_reaches_is_none),
-	TEST_CACHE(deadline_has_no_jitter),
-	TEST_CACHE(deadline_ends_a_lifetime_that_slides),
-	TEST_CACHE(value_past_its_deadline_is_never_found),
-	TEST_CACHE(value_with_a_field_out_of_range_is_refused),
-	TEST_IN(levels_inline, jitter_spreads_lifetimes_evenly),
-	TEST_IN(levels_inline, first_lifetimes_of_many_threads_are_spread),
-	TEST_IN(levels_inline, negative_jitter_is_none),
-};
-
-TEST_PROGRAM(tests)

@@ -7,8 +7,6 @@
 #include "support/blocked_call.h"
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include "cache/cache.h" /* for a limit without its eviction */
 
@@ -101,7 +99,7 @@ static void lower_while_it_is_read(const struct variant *variant, enum tw_cache_
 	cache_recorder_close(recorder);
 }
 
-static void limit_is_lowered_while_the_cache_is_read(void **state)
+TEST(threads, limit_is_lowered_while_the_cache_is_read)
 {
 	lower_while_it_is_read(*state, TW_POLICY_LRU);
 	lower_while_it_is_read(*state, TW_POLICY_S3FIFO);
@@ -113,7 +111,7 @@ static void set_limits(void *cache)
 }
 
 /* One lock is around all three, so of two calls at once one sets all of them last. */
-static void limits_are_set_under_one_lock(void **state)
+TEST(inline_and_threads, limits_are_set_under_one_lock)
 {
 	struct cache_recorder *recorder = open_quiet(*state, TW_HOUR, TW_POLICY_S3FIFO);
 	struct shared_state *shared = &recorder->cache->shared;
@@ -139,7 +137,7 @@ static uint64_t weigh_most(void *context, const void *key, size_t key_size, cons
 	return UINT64_MAX;
 }
 
-static void heaviest_values_have_a_sum_without_overflow(void **state)
+TEST(inline_and_threads, heaviest_values_have_a_sum_without_overflow)
 {
 	enum { COUNT = 70000, FEW_HEAVY = 10 };
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
@@ -156,7 +154,7 @@ static void heaviest_values_have_a_sum_without_overflow(void **state)
 }
 
 /* These sets come while tw_cache_set_limit() is about to evict. */
-static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
+TEST(inline_and_threads, sets_evict_little_each_when_the_limit_has_fallen)
 {
 	enum { KEYS = 20000, MOST = 500, SET_MOST = 3 * 64 };
 	struct cache_recorder *recorder = open_quiet(*state, TW_HOUR, TW_POLICY_LRU);
@@ -180,7 +178,7 @@ static void sets_evict_little_each_when_the_limit_has_fallen(void **state)
 }
 
 /* The value weighs as much as many others. */
-static void set_of_much_keeps_the_limit(void **state)
+TEST(inline_and_threads, set_of_much_keeps_the_limit)
 {
 	enum { KEYS = 3000, WEIGHT = 100, LARGE = 2000 };
 
@@ -212,7 +210,7 @@ static void set_of_much_keeps_the_limit(void **state)
 	}
 }
 
-static void limit_may_come_and_go(void **state)
+TEST(inline_and_threads, limit_may_come_and_go)
 {
 	for (int policy = 0; policy < 2; policy++) {
 		struct cache_recorder *recorder =
@@ -242,7 +240,7 @@ static void limit_may_come_and_go(void **state)
 	}
 }
 
-static void cache_without_a_limit_gets_none_later(void **state)
+TEST(inline_and_threads, cache_without_a_limit_gets_none_later)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -254,7 +252,7 @@ static void cache_without_a_limit_gets_none_later(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void number_of_shards_follows_from_the_limits(void **state)
+TEST(inline_and_threads, number_of_shards_follows_from_the_limits)
 {
 	static const struct tw_cache_options limits[] = {
 		{.max_entries = 0},
@@ -285,7 +283,7 @@ static uint64_t weigh_by_value(void *context, const void *key, size_t key_size, 
 	return weight;
 }
 
-static void value_without_a_weight_is_weighed(void **state)
+TEST(inline_and_threads, value_without_a_weight_is_weighed)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR,
@@ -320,7 +318,7 @@ static uint64_t weigh_by_key(void *context, const void *key, size_t key_size, co
 }
 
 /* Each shard gains and loses at random with each set, and the errors must not add up. */
-static void shards_keep_their_shares_of_a_limit_by_weight(void **state)
+TEST(inline_and_threads, shards_keep_their_shares_of_a_limit_by_weight)
 {
 	enum { SHARDS = 8, SHARE = 200 * 512, SETS = TEST_SHARE_OF(200000) };
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
@@ -381,7 +379,7 @@ static void expire_before_live_ones(const struct variant *variant, enum tw_cache
 	cache_recorder_close_balanced(recorder);
 }
 
-static void expired_entries_make_room_before_live_ones(void **state)
+TEST(inline_and_threads, expired_entries_make_room_before_live_ones)
 {
 	for (int i = 0; i < 8; i++)
 		expire_before_live_ones(*state, i % 2 ? TW_POLICY_LRU : TW_POLICY_S3FIFO, i & 2,
@@ -389,7 +387,7 @@ static void expired_entries_make_room_before_live_ones(void **state)
 }
 
 /* Such an entry's lifetime ends during the check of due entries. */
-static void entry_of_a_moment_may_come_where_others_expire(void **state)
+TEST(inline_and_threads, entry_of_a_moment_may_come_where_others_expire)
 {
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
 		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 64, .shards = 1});
@@ -438,7 +436,7 @@ static unsigned count_values(struct tw_cache *cache, uint64_t first, uint64_t en
 }
 
 /* Each key is absent and taken once: the small queue is the defence. Under LRU no value stays. */
-static void values_in_use_stay_in_a_flood_of_absences(void **state)
+TEST(inline, values_in_use_stay_in_a_flood_of_absences)
 {
 	enum { ROOM = 1000, VALUES = 900, ABSENCES = 100000, NOWHERE = 1 << 30 };
 
@@ -463,21 +461,3 @@ static void values_in_use_stay_in_a_flood_of_absences(void **state)
 		cache_recorder_close_balanced(recorder);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, values_in_use_stay_in_a_flood_of_absences),
-	TEST_CACHE(expired_entries_make_room_before_live_ones),
-	TEST_CACHE(entry_of_a_moment_may_come_where_others_expire),
-	TEST_IN(levels_threads, limit_is_lowered_while_the_cache_is_read),
-	TEST_CACHE(limits_are_set_under_one_lock),
-	TEST_CACHE(heaviest_values_have_a_sum_without_overflow),
-	TEST_CACHE(sets_evict_little_each_when_the_limit_has_fallen),
-	TEST_CACHE(set_of_much_keeps_the_limit),
-	TEST_CACHE(limit_may_come_and_go),
-	TEST_CACHE(cache_without_a_limit_gets_none_later),
-	TEST_CACHE(number_of_shards_follows_from_the_limits),
-	TEST_CACHE(shards_keep_their_shares_of_a_limit_by_weight),
-	TEST_CACHE(value_without_a_weight_is_weighed),
-};
-
-TEST_PROGRAM(tests)

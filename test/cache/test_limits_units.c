@@ -136,7 +136,7 @@ static void check_limit(const struct variant *variant, const struct unit *unit,
 	cache_recorder_close_balanced(recorder);
 }
 
-static void limit_of_entries_holds_in_each_unit(void **state)
+TEST(inline_and_threads, limit_of_entries_holds_in_each_unit)
 {
 	for (int i = 0; i < UNITS; i++)
 		for (int policy = 0; policy < 2; policy++)
@@ -149,7 +149,7 @@ static void limit_of_entries_holds_in_each_unit(void **state)
 					    KEPT);
 }
 
-static void limit_by_weight_holds_in_each_unit(void **state)
+TEST(inline_and_threads, limit_by_weight_holds_in_each_unit)
 {
 	for (int i = 0; i < UNITS; i++)
 		for (int policy = 0; policy < 2; policy++)
@@ -162,7 +162,7 @@ static void limit_by_weight_holds_in_each_unit(void **state)
 					    KEPT);
 }
 
-static void limit_below_one_weight_keeps_nothing(void **state)
+TEST(inline_and_threads, limit_below_one_weight_keeps_nothing)
 {
 	for (int i = 0; i < UNITS; i++) {
 		struct cache_recorder *recorder;
@@ -184,7 +184,7 @@ static void limit_below_one_weight_keeps_nothing(void **state)
 }
 
 /* Later limits find the same weights. */
-static void limits_that_are_lowered_hold_in_each_unit(void **state)
+TEST(inline_and_threads, limits_that_are_lowered_hold_in_each_unit)
 {
 	for (int i = 0; i < UNITS; i++) {
 		struct cache_recorder *recorder =
@@ -205,12 +205,3 @@ static void limits_that_are_lowered_hold_in_each_unit(void **state)
 		cache_recorder_close_balanced(recorder);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(limit_of_entries_holds_in_each_unit),
-	TEST_CACHE(limit_by_weight_holds_in_each_unit),
-	TEST_CACHE(limit_below_one_weight_keeps_nothing),
-	TEST_CACHE(limits_that_are_lowered_hold_in_each_unit),
-};
-
-TEST_PROGRAM(tests)

@@ -8,9 +8,7 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
-#include "support/seed.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 typedef void change_fn(struct cache_recorder *recorder);
 
@@ -69,7 +67,7 @@ static void live_through_change(const struct variant *variant, change_fn *change
 	cache_recorder_close_balanced(recorder);
 }
 
-static void key_changed_during_its_load_does_not_keep_what_was_loaded(void **state)
+TEST(inline_and_threads, key_changed_during_its_load_does_not_keep_what_was_loaded)
 {
 	live_through_change(*state, change_set, "set");
 	live_through_change(*state, change_add, "set");
@@ -79,7 +77,7 @@ static void key_changed_during_its_load_does_not_keep_what_was_loaded(void **sta
 	live_through_change(*state, change_clear, NULL);
 }
 
-static void calls_that_change_nothing_let_the_load_be_kept(void **state)
+TEST(inline_and_threads, calls_that_change_nothing_let_the_load_be_kept)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct taker taker;
@@ -98,7 +96,7 @@ static void calls_that_change_nothing_let_the_load_be_kept(void **state)
 }
 
 /* An error must not change a value that was set meanwhile either. */
-static void failed_load_leaves_what_was_set_meanwhile(void **state)
+TEST(inline_and_threads, failed_load_leaves_what_was_set_meanwhile)
 {
 	static const enum tw_status answers[] = {TW_SYSTEM, TW_NOT_FOUND};
 
@@ -119,7 +117,7 @@ static void failed_load_leaves_what_was_set_meanwhile(void **state)
 	}
 }
 
-static void value_too_heavy_is_given_and_not_kept(void **state)
+TEST(inline_and_threads, value_too_heavy_is_given_and_not_kept)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 120});
@@ -145,7 +143,7 @@ static struct cache_recorder *open_negative(const struct variant *variant, struc
 	return recorder;
 }
 
-static void absence_is_kept_for_its_own_time(void **state)
+TEST(inline_and_threads, absence_is_kept_for_its_own_time)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_negative(*state, &source);
@@ -167,7 +165,7 @@ static void absence_is_kept_for_its_own_time(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void absence_gives_way_to_a_value(void **state)
+TEST(inline_and_threads, absence_gives_way_to_a_value)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_negative(*state, &source);
@@ -198,7 +196,7 @@ static int count_visit(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void absence_is_nobodys_value(void **state)
+TEST(inline_and_threads, absence_is_nobodys_value)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_negative(*state, &source);
@@ -214,7 +212,7 @@ static void absence_is_nobodys_value(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void absence_is_not_kept_unless_asked_for(void **state)
+TEST(inline_and_threads, absence_is_not_kept_unless_asked_for)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct source source;
@@ -255,7 +253,7 @@ static enum tw_status load_adopted(void *argument, const void *key, size_t key_s
 	return adopting->status;
 }
 
-static void adopted_load_is_freed_after_its_last_reader(void **state)
+TEST(inline_and_threads, adopted_load_is_freed_after_its_last_reader)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct adopting adopting = {.given = 2};
@@ -276,7 +274,7 @@ static void adopted_load_is_freed_after_its_last_reader(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_of_a_failed_load_is_freed(void **state)
+TEST(inline_and_threads, value_of_a_failed_load_is_freed)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct adopting adopting = {.given = 1, .status = TW_SYSTEM};
@@ -295,7 +293,7 @@ static enum tw_status load_described(void *value, const void *key, size_t key_si
 	return tw_cache_load_give(loading, value);
 }
 
-static void loaded_value_has_its_own_deadline_and_weight(void **state)
+TEST(inline_and_threads, loaded_value_has_its_own_deadline_and_weight)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
@@ -388,7 +386,7 @@ static int weigh_visited(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void counts_of_concurrent_takes_are_exact(void **state)
+TEST(threads, counts_of_concurrent_takes_are_exact)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct counting counting = {.cache = recorder->cache};
@@ -418,7 +416,7 @@ static void *destroy_run(void *argument)
 	return NULL;
 }
 
-static void destroy_wakes_waiters_and_waits_for_the_load(void **state)
+TEST(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct load load;
@@ -441,7 +439,7 @@ static void destroy_wakes_waiters_and_waits_for_the_load(void **state)
 }
 
 /* The value's shard may have no other entry to evict. */
-static void loads_keep_the_limit_of_all_shards(void **state)
+TEST(inline_and_threads, loads_keep_the_limit_of_all_shards)
 {
 	struct source source;
 	struct cache_recorder *recorder = cache_recorder_open_with(
@@ -460,22 +458,3 @@ static void loads_keep_the_limit_of_all_shards(void **state)
 	}
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(loads_keep_the_limit_of_all_shards),
-	TEST_CACHE(key_changed_during_its_load_does_not_keep_what_was_loaded),
-	TEST_CACHE(calls_that_change_nothing_let_the_load_be_kept),
-	TEST_CACHE(failed_load_leaves_what_was_set_meanwhile),
-	TEST_CACHE(value_too_heavy_is_given_and_not_kept),
-	TEST_CACHE(absence_is_kept_for_its_own_time),
-	TEST_CACHE(absence_gives_way_to_a_value),
-	TEST_CACHE(absence_is_nobodys_value),
-	TEST_CACHE(absence_is_not_kept_unless_asked_for),
-	TEST_CACHE(adopted_load_is_freed_after_its_last_reader),
-	TEST_CACHE(value_of_a_failed_load_is_freed),
-	TEST_CACHE(loaded_value_has_its_own_deadline_and_weight),
-	TEST_IN(levels_threads, counts_of_concurrent_takes_are_exact),
-	TEST_CACHE(destroy_wakes_waiters_and_waits_for_the_load),
-};
-
-TEST_PROGRAM(tests)

@@ -6,7 +6,6 @@
 #include "support/cache_source.h"
 #include "support/stats.h"
 #include "support/text.h"
-#include "support/wait.h"
 
 static const struct tw_cache_entry *peeked(struct cache_recorder *recorder, const char *key)
 {
@@ -18,7 +17,7 @@ static const struct tw_cache_entry *peeked(struct cache_recorder *recorder, cons
 	return entry;
 }
 
-static void acquire_without_a_use_finds_what_may_be_read_and_counts_nothing(void **state)
+TEST(inline_and_threads, acquire_without_a_use_finds_what_may_be_read_and_counts_nothing)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	const struct tw_cache_entry *entry;
@@ -38,7 +37,7 @@ static void acquire_without_a_use_finds_what_may_be_read_and_counts_nothing(void
 	cache_recorder_close(recorder);
 }
 
-static void acquire_without_a_use_keeps_no_entry(void **state)
+TEST(inline_and_threads, acquire_without_a_use_keeps_no_entry)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 2});
@@ -53,7 +52,7 @@ static void acquire_without_a_use_keeps_no_entry(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void acquire_without_a_use_leaves_a_sliding_lifetime_alone(void **state)
+TEST(inline_and_threads, acquire_without_a_use_leaves_a_sliding_lifetime_alone)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.idle = 10 * INTERVAL});
@@ -69,7 +68,7 @@ static void acquire_without_a_use_leaves_a_sliding_lifetime_alone(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void absence_is_not_peeked_at(void **state)
+TEST(inline_and_threads, absence_is_not_peeked_at)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_HOUR});
@@ -84,7 +83,7 @@ static void absence_is_not_peeked_at(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void loads_are_timed(void **state)
+TEST(inline_and_threads, loads_are_timed)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct source source;
@@ -113,7 +112,7 @@ static void loads_are_timed(void **state)
 }
 
 /* A load whose key was deleted meanwhile still counts. */
-static void loads_that_hang_are_seen(void **state)
+TEST(inline_and_threads, loads_that_hang_are_seen)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	static struct text text;
@@ -154,7 +153,7 @@ static void loads_that_hang_are_seen(void **state)
 
 /* ---- Text ---- */
 
-static void statistics_are_written_for_prometheus(void **state)
+TEST(inline_and_threads, statistics_are_written_for_prometheus)
 {
 	static struct text text;
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -205,7 +204,7 @@ static void statistics_are_written_for_prometheus(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void bad_prefixes_are_refused(void **state)
+TEST(inline_and_threads, bad_prefixes_are_refused)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
@@ -228,16 +227,3 @@ static void bad_prefixes_are_refused(void **state)
 	assert_true(text.writes > 1);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(acquire_without_a_use_finds_what_may_be_read_and_counts_nothing),
-	TEST_CACHE(acquire_without_a_use_keeps_no_entry),
-	TEST_CACHE(acquire_without_a_use_leaves_a_sliding_lifetime_alone),
-	TEST_CACHE(absence_is_not_peeked_at),
-	TEST_CACHE(loads_are_timed),
-	TEST_CACHE(loads_that_hang_are_seen),
-	TEST_CACHE(statistics_are_written_for_prometheus),
-	TEST_CACHE(bad_prefixes_are_refused),
-};
-
-TEST_PROGRAM(tests)

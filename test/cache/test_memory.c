@@ -8,13 +8,10 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/memory.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include "cache/cache.h" /* for running maintenance without a clock */
 
 #include <limits.h>
-#include <time.h>
 
 enum { SIZES = 24, LARGEST = 40000, MIB = 1 << 20 };
 
@@ -86,7 +83,7 @@ static void check_sizes(uint64_t max_bytes, enum tw_cache_policy policy, tw_dura
 	tw_cache_destroy(cache);
 }
 
-static void memory_is_bounded_whatever_sizes_come_and_go(void **state)
+TEST(once, memory_is_bounded_whatever_sizes_come_and_go)
 {
 	check_sizes(TEST_SHARE_OF(8 * MIB), TW_POLICY_LRU, 0);
 	check_sizes(TEST_SHARE_OF(8 * MIB), TW_POLICY_S3FIFO, 0);
@@ -105,7 +102,7 @@ static void wait_until_resident(long most)
 }
 
 /* The cache's own wheel does it, without a call. One entry in twenty stays, some on each page. */
-static void memory_comes_back_after_most_has_expired(void **state)
+TEST(once, memory_comes_back_after_most_has_expired)
 {
 	enum { KEYS = TEST_SHARE_OF(200000), KEPT_EVERY = 20, VALUE = 200 };
 	const long entry = 48 + 16 + VALUE + 40;
@@ -194,7 +191,7 @@ static unsigned count_moved(struct tw_cache *cache, const struct tw_cache_entry 
 	return moved;
 }
 
-static void entries_that_leave_one_after_the_other_are_moved_in_time(void **state)
+TEST(once, entries_that_leave_one_after_the_other_are_moved_in_time)
 {
 	enum { STAYS = 4, DRAINS = 8 };
 	static const struct tw_cache_entry *addresses[DRAINED];
@@ -240,7 +237,7 @@ static void check_return(enum tw_cache_policy policy, size_t size)
 	tw_cache_destroy(cache);
 }
 
-static void memory_comes_back_after_a_lower_limit_and_a_clear(void **state)
+TEST(once, memory_comes_back_after_a_lower_limit_and_a_clear)
 {
 	check_return(TW_POLICY_LRU, 0);
 	/* The cache remembers all these keys. */
@@ -248,7 +245,7 @@ static void memory_comes_back_after_a_lower_limit_and_a_clear(void **state)
 }
 
 /* Another reader is inside all the time. */
-static void readers_hold_nothing_when_they_have_left(void **state)
+TEST(once, readers_hold_nothing_when_they_have_left)
 {
 	const uint64_t most = 2 * (uint64_t)MIB;
 	struct random random = random_from(seed_choose(), 0);
@@ -283,7 +280,7 @@ static void count_freed(void *value, size_t value_size, void *context)
 
 /* An adopted value has one entry that frees it, so the entry is not copied: it stays even on a
  * nearly empty page, while its neighbours are moved. */
-static void adopted_values_stay_where_pages_are_emptied(void **state)
+TEST(once, adopted_values_stay_where_pages_are_emptied)
 {
 	enum { KEYS = 40000, KEPT_EVERY = 20, ADOPTED_EVERY = 2000, VALUE = 200 };
 	/* This makes it as large as its neighbours. */
@@ -332,7 +329,7 @@ static void adopted_values_stay_where_pages_are_emptied(void **state)
 	assert_int_equal(atomic_load_explicit(&freed, memory_order_relaxed), KEYS / ADOPTED_EVERY);
 }
 
-static void statistics_show_where_memory_is(void **state)
+TEST(once, statistics_show_where_memory_is)
 {
 	enum { KEYS = 10000, VALUE = 192 };
 	struct tw_cache *cache = open_limited(0, TW_POLICY_LRU, 0);
@@ -367,15 +364,3 @@ static void statistics_show_where_memory_is(void **state)
 	assert_int_equal(stats_of(cache).memory_pinned, 0);
 	tw_cache_destroy(cache);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(memory_is_bounded_whatever_sizes_come_and_go),
-	cmocka_unit_test(memory_comes_back_after_most_has_expired),
-	cmocka_unit_test(entries_that_leave_one_after_the_other_are_moved_in_time),
-	cmocka_unit_test(memory_comes_back_after_a_lower_limit_and_a_clear),
-	cmocka_unit_test(readers_hold_nothing_when_they_have_left),
-	cmocka_unit_test(adopted_values_stay_where_pages_are_emptied),
-	cmocka_unit_test(statistics_show_where_memory_is),
-};
-
-TEST_PROGRAM(tests)

@@ -3,8 +3,6 @@
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 /* All threads begin a round at the same moment. */
 struct rounds {
@@ -116,7 +114,7 @@ static void assert_all_left(struct cache_recorder *recorder)
 	free(left);
 }
 
-static void set_that_meets_the_firing_timer_stays(void **state)
+TEST(inline_and_threads, set_that_meets_the_firing_timer_stays)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct rounds rounds = {.others = 1};
@@ -140,10 +138,3 @@ static void set_that_meets_the_firing_timer_stays(void **state)
 	assert_all_left(recorder);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, set_that_meets_the_firing_timer_stays),
-	TEST_IN(levels_threads, set_that_meets_the_firing_timer_stays),
-};
-
-TEST_PROGRAM(tests)

@@ -548,7 +548,7 @@ static bool call_has_rows(const char *name)
 }
 
 /* Tests run in the folder of the sources. */
-static void each_call_of_the_header_has_rows(void **state)
+TEST(once, each_call_of_the_header_has_rows)
 {
 	FILE *header = fopen("include/timingwheel/cache.h", "r");
 	char line[256];
@@ -574,13 +574,13 @@ static void each_call_of_the_header_has_rows(void **state)
 	assert_in_range(count, CALLS, 2 * CALLS);
 }
 
-static void calls_without_a_cache_or_entry_do_nothing(void **state)
+TEST(once, calls_without_a_cache_or_entry_do_nothing)
 {
 	tw_cache_destroy(NULL);
 	tw_cache_entry_release(NULL);
 }
 
-static void usual_arguments_are_fine(void **state)
+TEST(inline_and_threads, usual_arguments_are_fine)
 {
 	for (int i = 0; i < CALLS; i++) {
 		struct cache_recorder *recorder = cache_recorder_open_with(
@@ -591,7 +591,7 @@ static void usual_arguments_are_fine(void **state)
 	}
 }
 
-static void bad_pointers_and_sizes_have_a_status_and_change_nothing(void **state)
+TEST(inline_and_threads, bad_pointers_and_sizes_have_a_status_and_change_nothing)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.max_entries = UINT64_MAX});
@@ -616,7 +616,7 @@ static void bad_pointers_and_sizes_have_a_status_and_change_nothing(void **state
 }
 
 /* A size without memory counts as the largest weight. */
-static void sizes_and_weights_at_the_ends_are_weighed_as_the_largest(void **state)
+TEST(inline_and_threads, sizes_and_weights_at_the_ends_are_weighed_as_the_largest)
 {
 	static const struct {
 		uintptr_t size;
@@ -646,7 +646,7 @@ static void sizes_and_weights_at_the_ends_are_weighed_as_the_largest(void **stat
 	}
 }
 
-static void options_at_the_ends_are_kept_or_refused(void **state)
+TEST(inline_and_threads, options_at_the_ends_are_kept_or_refused)
 {
 	static const struct {
 		struct tw_cache_options options;
@@ -699,14 +699,3 @@ static void options_at_the_ends_are_kept_or_refused(void **state)
 		cache_recorder_close(recorder);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_call_of_the_header_has_rows),
-	cmocka_unit_test(calls_without_a_cache_or_entry_do_nothing),
-	TEST_CACHE(usual_arguments_are_fine),
-	TEST_CACHE(bad_pointers_and_sizes_have_a_status_and_change_nothing),
-	TEST_CACHE(sizes_and_weights_at_the_ends_are_weighed_as_the_largest),
-	TEST_CACHE(options_at_the_ends_are_kept_or_refused),
-};
-
-TEST_PROGRAM(tests)

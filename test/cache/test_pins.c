@@ -9,7 +9,6 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/gate.h"
-#include "support/seed.h"
 
 /* Removes the entry "key" with its value "value". */
 typedef void end_fn(struct cache_recorder *recorder);
@@ -93,7 +92,7 @@ static void assert_pin_holds(const struct tw_cache_entry *entry)
 	assert_true(tw_cache_entry_deadline(entry) == 10 * INTERVAL);
 }
 
-static void pinned_entry_stays_readable_whatever_becomes_of_it(void **state)
+TEST(inline_and_threads, pinned_entry_stays_readable_whatever_becomes_of_it)
 {
 	for (int i = 0; i < ENDS; i++) {
 		struct cache_recorder *recorder = open_small(*state);
@@ -132,7 +131,7 @@ static void pin_of_a_listener_outlives_its_call(struct cache_recorder *recorder,
 		*kept = tw_cache_entry_pin(entry);
 }
 
-static void listener_may_keep_the_entry(void **state)
+TEST(inline_and_threads, listener_may_keep_the_entry)
 {
 	for (int i = 0; i < ENDS; i++) {
 		struct cache_recorder *recorder = open_small(*state);
@@ -152,7 +151,7 @@ static void listener_may_keep_the_entry(void **state)
 	}
 }
 
-static void pin_does_not_lengthen_a_lifetime(void **state)
+TEST(inline_and_threads, pin_does_not_lengthen_a_lifetime)
 {
 	struct cache_recorder *recorder = open_small(*state);
 	const struct tw_cache_entry *entry;
@@ -196,7 +195,7 @@ static void count_free(void *value, size_t size, void *context)
 	atomic_fetch_add((atomic_int *)context, 1);
 }
 
-static void reader_that_sleeps_with_a_pin_blocks_nobody(void **state)
+TEST(inline_and_threads, reader_that_sleeps_with_a_pin_blocks_nobody)
 {
 	struct cache_recorder *recorder = open_small(*state);
 	struct sleeper sleeper = {.recorder = recorder};
@@ -244,7 +243,7 @@ static enum tw_status adopt(struct cache_recorder *recorder, const char *key,
 			   free_adoptee, &adoptee->freed, 10 * INTERVAL);
 }
 
-static void adopted_value_is_freed_once_after_its_last_reader(void **state)
+TEST(inline_and_threads, adopted_value_is_freed_once_after_its_last_reader)
 {
 	for (int i = 0; i < ENDS; i++) {
 		for (int pinned = 0; pinned < 2; pinned++) {
@@ -274,7 +273,7 @@ static void adopted_value_is_freed_once_after_its_last_reader(void **state)
 	}
 }
 
-static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
+TEST(inline_and_threads, adoption_that_fails_leaves_the_value_with_its_caller)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 20000});
@@ -306,7 +305,7 @@ static void adoption_that_fails_leaves_the_value_with_its_caller(void **state)
 	assert_int_equal(refused.freed, 0);
 }
 
-static void adopted_value_may_be_anything(void **state)
+TEST(inline_and_threads, adopted_value_may_be_anything)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	static const char outlives[] = "outlives all";
@@ -371,7 +370,7 @@ static void check_released_elsewhere(struct cache_recorder *recorder, int pins, 
 	assert_int_equal(adoptee.freed, 1);
 }
 
-static void pins_may_be_many_and_all_be_released_elsewhere(void **state)
+TEST(inline_and_threads, pins_may_be_many_and_all_be_released_elsewhere)
 {
 	enum { MANY = 20 };
 	struct cache_recorder *recorder = open_small(*state);
@@ -409,7 +408,7 @@ static void *holder_run(void *argument)
 	return NULL;
 }
 
-static void values_outlive_the_pins_of_many_threads(void **state)
+TEST(inline_and_threads, values_outlive_the_pins_of_many_threads)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct holder holders[HOLDERS];
@@ -512,7 +511,7 @@ static void *trader_run(void *argument)
 	return NULL;
 }
 
-static void values_outlive_pins_that_change_hands(void **state)
+TEST(inline_and_threads, values_outlive_pins_that_change_hands)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct market market = {.cache = recorder->cache, .seed = seed_choose()};
@@ -532,18 +531,3 @@ static void values_outlive_pins_that_change_hands(void **state)
 	assert_int_equal(atomic_load(&market.freed), atomic_load(&market.adopted));
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(pinned_entry_stays_readable_whatever_becomes_of_it),
-	TEST_CACHE(listener_may_keep_the_entry),
-	TEST_CACHE(pin_does_not_lengthen_a_lifetime),
-	TEST_CACHE(reader_that_sleeps_with_a_pin_blocks_nobody),
-	TEST_CACHE(adopted_value_is_freed_once_after_its_last_reader),
-	TEST_CACHE(adoption_that_fails_leaves_the_value_with_its_caller),
-	TEST_CACHE(adopted_value_may_be_anything),
-	TEST_CACHE(pins_may_be_many_and_all_be_released_elsewhere),
-	TEST_CACHE(values_outlive_the_pins_of_many_threads),
-	TEST_CACHE(values_outlive_pins_that_change_hands),
-};
-
-TEST_PROGRAM(tests)

@@ -8,7 +8,6 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
-#include "support/seed.h"
 
 #include "cache/cache.h" /* for reading the uses */
 
@@ -63,7 +62,7 @@ static void use_by_replace(struct cache_recorder *recorder)
 	assert_status(put_replaced(recorder->cache, "a", 1, "a", 1, TW_HOUR), TW_OK);
 }
 
-static void every_kind_of_use_keeps_an_entry(void **state)
+TEST(inline_and_threads, every_kind_of_use_keeps_an_entry)
 {
 	static void (*const uses[])(struct cache_recorder *) = {
 		use_by_get,   use_by_acquire, use_by_get_many, use_by_take,
@@ -97,7 +96,7 @@ static void get_byte(struct cache_recorder *recorder, const char *key, char byte
 }
 
 /* Such lookups have a path of their own. */
-static void gets_of_usual_keys_are_uses(void **state)
+TEST(inline_and_threads, gets_of_usual_keys_are_uses)
 {
 	for (int policy = 0; policy < 2; policy++) {
 		struct cache_recorder *recorder =
@@ -119,7 +118,7 @@ static void gets_of_usual_keys_are_uses(void **state)
 }
 
 /* An eviction examines only some entries: the others keep their uses. */
-static void eviction_is_short_where_all_is_used(void **state)
+TEST(inline, eviction_is_short_where_all_is_used)
 {
 	enum { KEYS = 1000, LOOKS = 512, USES = 3 };
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, KEYS, 0);
@@ -145,7 +144,7 @@ static void eviction_is_short_where_all_is_used(void **state)
 }
 
 /* All entries of the main queue were evicted meanwhile. */
-static void eviction_that_may_look_no_more_takes_a_key_that_was_used_once(void **state)
+TEST(inline, eviction_that_may_look_no_more_takes_a_key_that_was_used_once)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 10, 0);
 	struct shard *shard = &recorder->cache->shards[0];
@@ -159,7 +158,7 @@ static void eviction_that_may_look_no_more_takes_a_key_that_was_used_once(void *
 	cache_recorder_close(recorder);
 }
 
-static void visits_and_failures_are_no_use(void **state)
+TEST(inline_and_threads, visits_and_failures_are_no_use)
 {
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
 
@@ -344,7 +343,7 @@ static void step(struct model *model, struct random *random, int scan)
 }
 
 /* Every fourth thousand of steps is a loop over all keys. */
-static void policies_do_what_a_model_of_them_does(void **state)
+TEST(inline, policies_do_what_a_model_of_them_does)
 {
 	uint64_t seed = seed_choose();
 
@@ -396,7 +395,7 @@ static double hits_in_hundred(struct cache_recorder *recorder, uint64_t seed, bo
 	return hits / 500.0;
 }
 
-static void s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans(void **state)
+TEST(inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans)
 {
 	uint64_t seed = seed_choose();
 
@@ -414,7 +413,7 @@ static void s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans(void **stat
 	}
 }
 
-static void entries_stay_within_their_limit(void **state)
+TEST(inline, entries_stay_within_their_limit)
 {
 	static const uint64_t limits[] = {1, 2, 3, 7, 10, 100, 1000};
 
@@ -440,7 +439,7 @@ static void entries_stay_within_their_limit(void **state)
 	}
 }
 
-static void weights_stay_within_their_limit(void **state)
+TEST(inline_and_threads, weights_stay_within_their_limit)
 {
 	for (int policy = 0; policy < 2; policy++) {
 		struct cache_recorder *recorder = cache_recorder_open_with(
@@ -468,7 +467,7 @@ static void weights_stay_within_their_limit(void **state)
 }
 
 /* The cache remembers evicted keys, at most its number of entries. */
-static void memory_of_the_evicted_shrinks_with_the_limit(void **state)
+TEST(inline_and_threads, memory_of_the_evicted_shrinks_with_the_limit)
 {
 	enum { MANY = 50000, FEW = 500 };
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, MANY, 0);
@@ -483,7 +482,7 @@ static void memory_of_the_evicted_shrinks_with_the_limit(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_as_heavy_as_the_limit_fits_alone(void **state)
+TEST(inline_and_threads, value_as_heavy_as_the_limit_fits_alone)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR,
@@ -498,7 +497,7 @@ static void value_as_heavy_as_the_limit_fits_alone(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void value_too_heavy_is_refused_and_leaves_the_old_one(void **state)
+TEST(inline_and_threads, value_too_heavy_is_refused_and_leaves_the_old_one)
 {
 	static const char too_heavy[150];
 	static const char just_light[100];
@@ -541,7 +540,7 @@ static void *setter_run(void *argument)
 	return NULL;
 }
 
-static void limit_holds_for_all_shards_together(void **state)
+TEST(inline_and_threads, limit_holds_for_all_shards_together)
 {
 	enum { SETTERS = 4 };
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
@@ -563,7 +562,7 @@ static void limit_holds_for_all_shards_together(void **state)
 }
 
 /* LRU and ARC have no hits here: each key is evicted before its next use. */
-static void s3fifo_keeps_most_of_a_loop_that_does_not_quite_fit(void **state)
+TEST(inline, s3fifo_keeps_most_of_a_loop_that_does_not_quite_fit)
 {
 	enum { LIMIT = 1000, KEYS = 1050, ROUNDS = 50 };
 	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, LIMIT, 0);
@@ -582,7 +581,7 @@ static void s3fifo_keeps_most_of_a_loop_that_does_not_quite_fit(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void evicted_keys_are_remembered_as_long_as_the_window_is(void **state)
+TEST(once, evicted_keys_are_remembered_as_long_as_the_window_is)
 {
 	enum { COUNT = 1000 };
 	struct random random = random_from(seed_choose(), 1);
@@ -609,23 +608,3 @@ static void evicted_keys_are_remembered_as_long_as_the_window_is(void **state)
 	assert_in_range(known, COUNT * 95 / 100, COUNT);
 	ghost_forget(&ghost);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(evicted_keys_are_remembered_as_long_as_the_window_is),
-	TEST_IN(levels_inline, s3fifo_keeps_most_of_a_loop_that_does_not_quite_fit),
-	TEST_CACHE(every_kind_of_use_keeps_an_entry),
-	TEST_CACHE(gets_of_usual_keys_are_uses),
-	TEST_IN(levels_inline, eviction_is_short_where_all_is_used),
-	TEST_IN(levels_inline, eviction_that_may_look_no_more_takes_a_key_that_was_used_once),
-	TEST_CACHE(visits_and_failures_are_no_use),
-	TEST_IN(levels_inline, policies_do_what_a_model_of_them_does),
-	TEST_IN(levels_inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans),
-	TEST_IN(levels_inline, entries_stay_within_their_limit),
-	TEST_CACHE(weights_stay_within_their_limit),
-	TEST_CACHE(memory_of_the_evicted_shrinks_with_the_limit),
-	TEST_CACHE(value_as_heavy_as_the_limit_fits_alone),
-	TEST_CACHE(value_too_heavy_is_refused_and_leaves_the_old_one),
-	TEST_CACHE(limit_holds_for_all_shards_together),
-};
-
-TEST_PROGRAM(tests)

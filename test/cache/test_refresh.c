@@ -9,7 +9,6 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 enum { OLD = 160 * INTERVAL, LIFE = 1000 * INTERVAL };
 
@@ -88,7 +87,7 @@ static void look(struct cache_recorder *recorder, enum look how, const char *key
 	tw_cache_entry_release(entry);
 }
 
-static void old_value_is_given_and_reloaded(void **state)
+TEST(threads, old_value_is_given_and_reloaded)
 {
 	for (int how = 0; how < LOOKS; how++) {
 		struct source source;
@@ -139,7 +138,7 @@ static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *en
 	return TW_CACHE_KEEP;
 }
 
-static void peeks_load_nothing(void **state)
+TEST(inline_and_threads, peeks_load_nothing)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -159,7 +158,7 @@ static void peeks_load_nothing(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void failed_reload_leaves_the_old_value_and_is_tried_ever_later(void **state)
+TEST(threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later)
 {
 	static const int pauses[] = {16, 8, 4, 2, 2, 2};
 	struct source source;
@@ -206,7 +205,7 @@ static void failed_reload_leaves_the_old_value_and_is_tried_ever_later(void **st
 	cache_recorder_close(recorder);
 }
 
-static void set_and_delete_win_over_a_reload(void **state)
+TEST(threads, set_and_delete_win_over_a_reload)
 {
 	for (int deletes = 0; deletes < 2; deletes++) {
 		struct source source;
@@ -242,7 +241,7 @@ static void set_and_delete_win_over_a_reload(void **state)
 	}
 }
 
-static void reload_that_waits_is_not_done_for_what_was_set(void **state)
+TEST(threads, reload_that_waits_is_not_done_for_what_was_set)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -266,7 +265,7 @@ static void reload_that_waits_is_not_done_for_what_was_set(void **state)
 }
 
 /* The value has expired while its reload was queued: the load is the take's, and no reload. */
-static void reload_that_a_take_runs_is_its_load(void **state)
+TEST(threads, reload_that_a_take_runs_is_its_load)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_refreshing(
@@ -297,7 +296,7 @@ static void reload_that_a_take_runs_is_its_load(void **state)
 }
 
 /* One of two threads reloads; the other runs loads with waiters. */
-static void loads_that_are_waited_for_come_before_reloads(void **state)
+TEST(threads, loads_that_are_waited_for_come_before_reloads)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -344,7 +343,7 @@ static void note_time(void *context, enum tw_status status, const struct tw_cach
 }
 
 /* Each waiting take of a key would move it behind the others. */
-static void reload_that_is_waited_for_keeps_its_place(void **state)
+TEST(threads, reload_that_is_waited_for_keeps_its_place)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -371,7 +370,7 @@ static void reload_that_is_waited_for_keeps_its_place(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void no_more_reloads_run_than_allowed(void **state)
+TEST(threads, no_more_reloads_run_than_allowed)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_refreshing(
@@ -404,7 +403,7 @@ static void no_more_reloads_run_than_allowed(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void value_that_the_source_has_no_more_leaves(void **state)
+TEST(threads, value_that_the_source_has_no_more_leaves)
 {
 	for (int kept = 0; kept < 2; kept++) {
 		struct source source;
@@ -426,7 +425,7 @@ static void value_that_the_source_has_no_more_leaves(void **state)
 	}
 }
 
-static void take_of_what_expires_meanwhile_waits_for_the_reload(void **state)
+TEST(threads, take_of_what_expires_meanwhile_waits_for_the_reload)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -462,7 +461,7 @@ static void count_freed(void *value, size_t size, void *context)
 }
 
 /* This entry has every optional field before its key. */
-static void adopted_weighed_and_sliding_value_is_reloaded(void **state)
+TEST(threads, adopted_weighed_and_sliding_value_is_reloaded)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_refreshing(
@@ -485,7 +484,7 @@ static void adopted_weighed_and_sliding_value_is_reloaded(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void keys_set_together_are_not_reloaded_together(void **state)
+TEST(threads, keys_set_together_are_not_reloaded_together)
 {
 	enum { COUNT = 100 };
 	struct source source;
@@ -509,7 +508,7 @@ static void keys_set_together_are_not_reloaded_together(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void refreshing_may_be_as_far_off_as_the_clocks_end(void **state)
+TEST(inline_and_threads, refreshing_may_be_as_far_off_as_the_clocks_end)
 {
 	static const tw_duration after[] = {TW_FOREVER / 4, TW_FOREVER - 1, TW_FOREVER};
 
@@ -529,7 +528,7 @@ static void refreshing_may_be_as_far_off_as_the_clocks_end(void **state)
 	}
 }
 
-static void stop_and_destroy_end_reloads(void **state)
+TEST(threads, stop_and_destroy_end_reloads)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -594,7 +593,7 @@ static void *reader_run(void *argument)
 	return NULL;
 }
 
-static void no_reload_brings_back_what_was_there_before(void **state)
+TEST(threads, no_reload_brings_back_what_was_there_before)
 {
 	struct versions versions = {.loads = 0};
 	struct cache_recorder *recorder =
@@ -633,24 +632,3 @@ static void no_reload_brings_back_what_was_there_before(void **state)
 	recorder->cache = NULL;
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_threads, old_value_is_given_and_reloaded),
-	TEST_CACHE(peeks_load_nothing),
-	TEST_IN(levels_threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later),
-	TEST_IN(levels_threads, set_and_delete_win_over_a_reload),
-	TEST_IN(levels_threads, reload_that_waits_is_not_done_for_what_was_set),
-	TEST_IN(levels_threads, reload_that_a_take_runs_is_its_load),
-	TEST_IN(levels_threads, loads_that_are_waited_for_come_before_reloads),
-	TEST_IN(levels_threads, reload_that_is_waited_for_keeps_its_place),
-	TEST_IN(levels_threads, no_more_reloads_run_than_allowed),
-	TEST_IN(levels_threads, value_that_the_source_has_no_more_leaves),
-	TEST_IN(levels_threads, take_of_what_expires_meanwhile_waits_for_the_reload),
-	TEST_IN(levels_threads, adopted_weighed_and_sliding_value_is_reloaded),
-	TEST_IN(levels_threads, keys_set_together_are_not_reloaded_together),
-	TEST_CACHE(refreshing_may_be_as_far_off_as_the_clocks_end),
-	TEST_IN(levels_threads, stop_and_destroy_end_reloads),
-	TEST_IN(levels_threads, no_reload_brings_back_what_was_there_before),
-};
-
-TEST_PROGRAM(tests)

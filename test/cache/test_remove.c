@@ -8,9 +8,8 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/gate.h"
-#include "support/wait.h"
 
-static void each_removal_has_its_cause(void **state)
+TEST(inline_and_threads, each_removal_has_its_cause)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR,
@@ -52,7 +51,7 @@ static void each_removal_has_its_cause(void **state)
 }
 
 /* It is past its deadline, before its timer's tick: every removal has the cause expired. */
-static void entry_past_its_deadline_always_has_expired(void **state)
+TEST(inline_and_threads, entry_past_its_deadline_always_has_expired)
 {
 	static const char *const keys[] = {"set", "delete", "add", "clear", "adopt"};
 	static char adopted[] = "new";
@@ -76,7 +75,7 @@ static void entry_past_its_deadline_always_has_expired(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void destroy_reports_every_entry_as_shutdown(void **state)
+TEST(inline_and_threads, destroy_reports_every_entry_as_shutdown)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -106,7 +105,7 @@ static void set_again(struct cache_recorder *recorder, const struct tw_cache_ent
 		abort();
 }
 
-static void listener_may_call_the_cache(void **state)
+TEST(inline_and_threads, listener_may_call_the_cache)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -129,7 +128,7 @@ static void listener_must_not_wait_for_itself(struct cache_recorder *recorder,
 	tw_cache_destroy(recorder->cache);
 }
 
-static void flush_and_destroy_in_a_listener_do_nothing(void **state)
+TEST(inline_and_threads, flush_and_destroy_in_a_listener_do_nothing)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -161,7 +160,7 @@ static void sleep_at_gate(struct cache_recorder *recorder, const struct tw_cache
 	atomic_fetch_sub(&sleeper->inside, 1);
 }
 
-static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
+TEST(pool, listener_that_sleeps_blocks_no_call_and_no_expiry)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct sleeper sleeper = {0};
@@ -194,7 +193,7 @@ static void listener_that_sleeps_blocks_no_call_and_no_expiry(void **state)
 
 enum { QUEUED_MOST = 10 };
 
-static void removals_are_queued_while_the_listener_sleeps(void **state)
+TEST(pool, removals_are_queued_while_the_listener_sleeps)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct sleeper sleeper = {0};
@@ -220,7 +219,7 @@ static void removals_are_queued_while_the_listener_sleeps(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void two_caches_share_a_wheel_and_one_is_destroyed(void **state)
+TEST(inline_and_threads, two_caches_share_a_wheel_and_one_is_destroyed)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct tw_cache_options options = cache_recorder_options(recorder);
@@ -243,7 +242,7 @@ static void two_caches_share_a_wheel_and_one_is_destroyed(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void destroy_reports_all_though_the_wheel_is_stopped(void **state)
+TEST(inline_and_threads, destroy_reports_all_though_the_wheel_is_stopped)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -262,7 +261,7 @@ static void destroy_reports_all_though_the_wheel_is_stopped(void **state)
 }
 
 /* The pool removes expired entries while the flush looks for them. */
-static void flush_waits_for_removals_that_are_under_way(void **state)
+TEST(inline_and_threads, flush_waits_for_removals_that_are_under_way)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, INTERVAL);
 
@@ -308,7 +307,7 @@ static void count_expired(void *context, const struct tw_cache_entry *entry,
 }
 
 /* A flush does not wait for removals that other threads cause meanwhile. */
-static void flush_waits_for_what_left_before_it_though_others_leave(void **state)
+TEST(threads, flush_waits_for_what_left_before_it_though_others_leave)
 {
 	struct cache_recorder *recorder = cache_recorder_create(*state);
 	struct tw_cache_options options = cache_recorder_options(recorder);
@@ -348,7 +347,7 @@ static void stay_busy(void *argument)
 		may_fail(tw_after_func(busy->wheel, 0, stay_busy, busy, NULL));
 }
 
-static void flush_waits_no_longer_than_the_pool_takes(void **state)
+TEST(threads, flush_waits_no_longer_than_the_pool_takes)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct busy busy = {.wheel = recorder->wheel};
@@ -405,12 +404,12 @@ static bool flush_and_destroy_are_quick(const struct variant *variant)
 }
 
 /* The caller drives the wheel from run to run. A busy machine may need several attempts. */
-static void flush_and_destroy_do_not_sleep_from_run_to_run(void **state)
+TEST(by_caller, flush_and_destroy_do_not_sleep_from_run_to_run)
 {
 	WAIT_UNTIL(flush_and_destroy_are_quick(*state));
 }
 
-static void cache_with_its_own_wheel_leaves_no_thread(void **state)
+TEST(once, cache_with_its_own_wheel_leaves_no_thread)
 {
 	size_t before = count_threads(); /* maybe with threads of other tests that are ending */
 	struct tw_cache *cache;
@@ -429,7 +428,7 @@ static void cache_with_its_own_wheel_leaves_no_thread(void **state)
 }
 
 /* The address sanitizer finds a fault. The clock is real: entries expire in the destroy. */
-static void cache_may_end_while_its_entries_expire(void **state)
+TEST(once, cache_may_end_while_its_entries_expire)
 {
 	struct tw_options wheel_options = {.workers = 4, .max_workers = 4};
 	struct tw_cache_options options = {.shards = 1, .jitter = -1};
@@ -448,24 +447,3 @@ static void cache_may_end_while_its_entries_expire(void **state)
 	}
 	tw_destroy(options.wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(each_removal_has_its_cause),
-	TEST_CACHE(entry_past_its_deadline_always_has_expired),
-	TEST_CACHE(flush_waits_for_removals_that_are_under_way),
-	TEST_IN(levels_threads, flush_waits_for_what_left_before_it_though_others_leave),
-	TEST_IN(levels_threads, flush_waits_no_longer_than_the_pool_takes),
-	TEST_IN(levels_inline, flush_and_destroy_do_not_sleep_from_run_to_run),
-	TEST_IN(levels_workers, flush_and_destroy_do_not_sleep_from_run_to_run),
-	TEST_CACHE(destroy_reports_every_entry_as_shutdown),
-	TEST_CACHE(listener_may_call_the_cache),
-	TEST_CACHE(flush_and_destroy_in_a_listener_do_nothing),
-	TEST_POOL(listener_that_sleeps_blocks_no_call_and_no_expiry),
-	TEST_POOL(removals_are_queued_while_the_listener_sleeps),
-	TEST_CACHE(two_caches_share_a_wheel_and_one_is_destroyed),
-	TEST_CACHE(destroy_reports_all_though_the_wheel_is_stopped),
-	cmocka_unit_test(cache_with_its_own_wheel_leaves_no_thread),
-	cmocka_unit_test(cache_may_end_while_its_entries_expire),
-};
-
-TEST_PROGRAM(tests)

@@ -66,7 +66,7 @@ static bool is_found_at(const struct variant *variant, enum tw_cache_policy poli
 }
 
 /* Others make room for the new value. */
-static void key_that_is_set_to_a_heavier_value_is_found_meanwhile(void **state)
+TEST(inline, key_that_is_set_to_a_heavier_value_is_found_meanwhile)
 {
 	pthread_t thread;
 
@@ -84,9 +84,3 @@ static void key_that_is_set_to_a_heavier_value_is_found_meanwhile(void **state)
 	gate_open(&onlooker.gate);
 	pthread_join(thread, NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, key_that_is_set_to_a_heavier_value_is_found_meanwhile),
-};
-
-TEST_PROGRAM(tests)

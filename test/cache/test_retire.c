@@ -7,7 +7,6 @@
 
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
-#include "support/wait.h"
 
 #include "cache/cache.h" /* for the contents of the pools */
 
@@ -86,7 +85,7 @@ static void check_idle_threads_keep_no_memory(struct cache_recorder *recorder)
 	cache_recorder_close(recorder);
 }
 
-static void idle_threads_keep_no_memory(void **state)
+TEST(inline_and_threads, idle_threads_keep_no_memory)
 {
 	with_and_without_listener(*state, TW_HOUR, check_idle_threads_keep_no_memory);
 }
@@ -115,7 +114,7 @@ static void *set_wait_and_end(void *argument)
 }
 
 /* This happens by the clock alone, without a call. */
-static void memory_of_threads_counts_and_comes_back_when_they_end(void **state)
+TEST(inline_and_threads, memory_of_threads_counts_and_comes_back_when_they_end)
 {
 	enum { LITTLE = 4096 }; /* expiry blocks for removed keys */
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -166,7 +165,7 @@ static void *set_one_and_end(void *cache)
 }
 
 /* A thread's end requests maintenance, which may run while the cache is destroyed. */
-static void cache_is_destroyed_as_threads_end(void **state)
+TEST(once, cache_is_destroyed_as_threads_end)
 {
 	enum { ROUNDS = TEST_SHARE_OF(200), ENDING = 20 };
 
@@ -211,7 +210,7 @@ static void *ask_on(void *argument)
 	return NULL;
 }
 
-static void threads_come_and_go_while_others_set_and_ask(void **state)
+TEST(threads, threads_come_and_go_while_others_set_and_ask)
 {
 	enum { ROUNDS = 20 };
 	struct cache_recorder *recorder = cache_recorder_open_quiet(
@@ -259,7 +258,7 @@ static void set_another_often(struct cache_recorder *recorder)
 }
 
 /* Otherwise each set would cost more, the more entries a thread inside keeps from being freed. */
-static void what_a_sleeping_reader_may_see_is_not_examined_at_each_look(void **state)
+TEST(inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look)
 {
 	enum { MANY = 200 };
 	struct cache_recorder *recorder =
@@ -290,13 +289,3 @@ static void what_a_sleeping_reader_may_see_is_not_examined_at_each_look(void **s
 	assert_int_equal(thread->batched_count, 0);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(idle_threads_keep_no_memory),
-	TEST_CACHE(memory_of_threads_counts_and_comes_back_when_they_end),
-	cmocka_unit_test(cache_is_destroyed_as_threads_end),
-	TEST_IN(levels_threads, threads_come_and_go_while_others_set_and_ask),
-	TEST_IN(levels_inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look),
-};
-
-TEST_PROGRAM(tests)

@@ -6,7 +6,6 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include "cache/cache.h"
 
@@ -69,7 +68,7 @@ static tw_duration pause_after(tw_duration pause)
 	return 2 * pause < longest ? 2 * pause : longest;
 }
 
-static void dead_source_is_asked_once_a_pause(void **state)
+TEST(inline_and_threads, dead_source_is_asked_once_a_pause)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -101,7 +100,7 @@ static void dead_source_is_asked_once_a_pause(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void failure_is_forgotten_after_a_while(void **state)
+TEST(inline_and_threads, failure_is_forgotten_after_a_while)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -119,7 +118,7 @@ static void failure_is_forgotten_after_a_while(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void only_the_latest_pauses_are_remembered(void **state)
+TEST(inline_and_threads, only_the_latest_pauses_are_remembered)
 {
 	enum { MOST = FLIGHTS_PAUSED };
 	struct source source;
@@ -149,7 +148,7 @@ static void only_the_latest_pauses_are_remembered(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void old_value_is_given_during_a_pause(void **state)
+TEST(inline_and_threads, old_value_is_given_during_a_pause)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -175,7 +174,7 @@ static void old_value_is_given_during_a_pause(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void change_of_the_key_ends_its_pause(void **state)
+TEST(inline_and_threads, change_of_the_key_ends_its_pause)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -193,7 +192,7 @@ static void change_of_the_key_ends_its_pause(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void value_that_was_set_during_a_failing_load_does_not_pause(void **state)
+TEST(inline_and_threads, value_that_was_set_during_a_failing_load_does_not_pause)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -212,7 +211,7 @@ static void value_that_was_set_during_a_failing_load_does_not_pause(void **state
 	cache_recorder_close_balanced(recorder);
 }
 
-static void reload_pauses_as_long(void **state)
+TEST(threads, reload_pauses_as_long)
 {
 	struct source source;
 	struct cache_recorder *recorder =
@@ -235,15 +234,3 @@ static void reload_pauses_as_long(void **state)
 	assert_int_equal(source.loads, 2);
 	cache_recorder_close_balanced(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(dead_source_is_asked_once_a_pause),
-	TEST_CACHE(failure_is_forgotten_after_a_while),
-	TEST_CACHE(only_the_latest_pauses_are_remembered),
-	TEST_CACHE(old_value_is_given_during_a_pause),
-	TEST_CACHE(change_of_the_key_ends_its_pause),
-	TEST_CACHE(value_that_was_set_during_a_failing_load_does_not_pause),
-	TEST_IN(levels_threads, reload_pauses_as_long),
-};
-
-TEST_PROGRAM(tests)

@@ -5,9 +5,7 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
-#include "support/seed.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 enum { LIFE = 10 * INTERVAL, STALE = 100 * INTERVAL };
 
@@ -38,7 +36,7 @@ static int visit_none(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void failed_load_gives_the_old_value_and_says_so(void **state)
+TEST(inline_and_threads, failed_load_gives_the_old_value_and_says_so)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	const struct tw_cache_entry *entry;
@@ -72,7 +70,7 @@ static void failed_load_gives_the_old_value_and_says_so(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void old_value_leaves_in_its_time(void **state)
+TEST(inline_and_threads, old_value_leaves_in_its_time)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
@@ -97,7 +95,7 @@ static void old_value_leaves_in_its_time(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void value_that_was_touched_is_stale_from_its_last_deadline_on(void **state)
+TEST(inline_and_threads, value_that_was_touched_is_stale_from_its_last_deadline_on)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
@@ -113,7 +111,7 @@ static void value_that_was_touched_is_stale_from_its_last_deadline_on(void **sta
 	cache_recorder_close_balanced(recorder);
 }
 
-static void deleted_cleared_and_absent_values_are_not_given(void **state)
+TEST(inline_and_threads, deleted_cleared_and_absent_values_are_not_given)
 {
 	struct cache_recorder *recorder =
 		open_stale(*state, (struct tw_cache_options){.negative_expire = 5 * INTERVAL});
@@ -142,7 +140,7 @@ static void deleted_cleared_and_absent_values_are_not_given(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void source_that_lost_the_key_ends_the_old_value(void **state)
+TEST(inline_and_threads, source_that_lost_the_key_ends_the_old_value)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
@@ -159,7 +157,7 @@ static void source_that_lost_the_key_ends_the_old_value(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void what_was_set_during_the_load_is_not_given_as_old(void **state)
+TEST(inline_and_threads, what_was_set_during_the_load_is_not_given_as_old)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
@@ -177,7 +175,7 @@ static void what_was_set_during_the_load_is_not_given_as_old(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void old_values_make_room_before_live_ones(void **state)
+TEST(inline_and_threads, old_values_make_room_before_live_ones)
 {
 	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
 
@@ -218,7 +216,7 @@ static void old_values_make_room_before_live_ones(void **state)
 	}
 }
 
-static void value_that_has_expired_when_it_is_set_leaves_first(void **state)
+TEST(inline_and_threads, value_that_has_expired_when_it_is_set_leaves_first)
 {
 	struct cache_recorder *recorder =
 		open_stale(*state, (struct tw_cache_options){.max_entries = 4});
@@ -238,7 +236,7 @@ static void value_that_has_expired_when_it_is_set_leaves_first(void **state)
 	cache_recorder_close_balanced(recorder);
 }
 
-static void use_of_a_value_counts_from_its_deadline_on(void **state)
+TEST(inline_and_threads, use_of_a_value_counts_from_its_deadline_on)
 {
 	struct cache_recorder *recorder =
 		open_stale(*state, (struct tw_cache_options){.max_entries = 3});
@@ -273,7 +271,7 @@ static void be_answered(void *context, enum tw_status status, const struct tw_ca
 	atomic_fetch_add(&outcome->times, 1);
 }
 
-static void takes_of_all_kinds_are_given_the_old_value(void **state)
+TEST(threads, takes_of_all_kinds_are_given_the_old_value)
 {
 	struct source source;
 	struct cache_recorder *recorder = open_stale(
@@ -310,7 +308,7 @@ static void takes_of_all_kinds_are_given_the_old_value(void **state)
 }
 
 /* A hanging source is no failure; an old value is given even so. */
-static void take_that_times_out_is_given_the_old_value(void **state)
+TEST(inline_and_threads, take_that_times_out_is_given_the_old_value)
 {
 	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	const struct tw_cache_entry *entry;
@@ -344,7 +342,7 @@ static void take_that_times_out_is_given_the_old_value(void **state)
 }
 
 /* Deadlines are of all kinds, and lookups find them passed; each entry leaves in its own time. */
-static void many_old_values_leave_each_in_its_time(void **state)
+TEST(inline_and_threads, many_old_values_leave_each_in_its_time)
 {
 	enum { COUNT = 2000, SPAN = 300 };
 	struct cache_recorder *recorder =
@@ -385,20 +383,3 @@ static void many_old_values_leave_each_in_its_time(void **state)
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), COUNT);
 	cache_recorder_close_balanced(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(failed_load_gives_the_old_value_and_says_so),
-	TEST_CACHE(old_value_leaves_in_its_time),
-	TEST_CACHE(value_that_was_touched_is_stale_from_its_last_deadline_on),
-	TEST_CACHE(deleted_cleared_and_absent_values_are_not_given),
-	TEST_CACHE(source_that_lost_the_key_ends_the_old_value),
-	TEST_CACHE(what_was_set_during_the_load_is_not_given_as_old),
-	TEST_CACHE(old_values_make_room_before_live_ones),
-	TEST_CACHE(value_that_has_expired_when_it_is_set_leaves_first),
-	TEST_CACHE(use_of_a_value_counts_from_its_deadline_on),
-	TEST_IN(levels_threads, takes_of_all_kinds_are_given_the_old_value),
-	TEST_CACHE(take_that_times_out_is_given_the_old_value),
-	TEST_CACHE(many_old_values_leave_each_in_its_time),
-};
-
-TEST_PROGRAM(tests)

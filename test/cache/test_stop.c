@@ -8,7 +8,6 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
-#include "support/wait.h"
 
 static int visit_none(void *context, const struct tw_cache_entry *entry)
 {
@@ -55,7 +54,7 @@ static void assert_all_is_closed(struct tw_cache *cache)
 	assert_status(tw_cache_delete(cache, "key", 0), TW_INVALID);
 }
 
-static void stopped_cache_answers_closed(void **state)
+TEST(inline_and_threads, stopped_cache_answers_closed)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache_stats before;
@@ -76,7 +75,7 @@ static void stopped_cache_answers_closed(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void sliding_cache_answers_closed_too(void **state)
+TEST(inline_and_threads, sliding_cache_answers_closed_too)
 {
 	struct cache_recorder *recorder = cache_recorder_open_with(
 		*state, TW_HOUR, (struct tw_cache_options){.idle = TW_MINUTE});
@@ -87,7 +86,7 @@ static void sliding_cache_answers_closed_too(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void takes_that_wait_are_woken_and_the_load_goes_on(void **state)
+TEST(inline_and_threads, takes_that_wait_are_woken_and_the_load_goes_on)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct load load;
@@ -103,7 +102,7 @@ static void takes_that_wait_are_woken_and_the_load_goes_on(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void entries_expire_and_are_reported_after_the_stop(void **state)
+TEST(inline_and_threads, entries_expire_and_are_reported_after_the_stop)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *pinned;
@@ -134,7 +133,7 @@ static void stop_in_listener(struct cache_recorder *recorder, const struct tw_ca
 		abort();
 }
 
-static void listener_may_stop_its_cache(void **state)
+TEST(inline_and_threads, listener_may_stop_its_cache)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -160,7 +159,7 @@ static enum tw_status load_and_stop(void *argument, const void *key, size_t key_
 	return source_load(source, key, key_size, loading);
 }
 
-static void loader_may_stop_its_cache(void **state)
+TEST(inline_and_threads, loader_may_stop_its_cache)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
@@ -221,7 +220,7 @@ static void *server_run(void *argument)
 	return NULL;
 }
 
-static void threads_that_nobody_joins_end_with_the_cache(void **state)
+TEST(inline_and_threads, threads_that_nobody_joins_end_with_the_cache)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	static struct server server;
@@ -242,15 +241,3 @@ static void threads_that_nobody_joins_end_with_the_cache(void **state)
 	assert_int_equal(removal_count(recorder), stats.inserts);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(stopped_cache_answers_closed),
-	TEST_CACHE(sliding_cache_answers_closed_too),
-	TEST_CACHE(takes_that_wait_are_woken_and_the_load_goes_on),
-	TEST_CACHE(entries_expire_and_are_reported_after_the_stop),
-	TEST_CACHE(listener_may_stop_its_cache),
-	TEST_CACHE(loader_may_stop_its_cache),
-	TEST_CACHE(threads_that_nobody_joins_end_with_the_cache),
-};
-
-TEST_PROGRAM(tests)

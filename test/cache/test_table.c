@@ -3,7 +3,6 @@
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
-#include "support/seed.h"
 
 #include "cache/cache.h" /* for reading the buckets */
 
@@ -34,7 +33,7 @@ static double table_miss_length(const struct table *table)
 	return (double)searched / (double)(table->mask + 1);
 }
 
-static void misses_stay_short_where_keys_come_and_go(void **state)
+TEST(inline, misses_stay_short_where_keys_come_and_go)
 {
 	/* These percentages of the slots are as full as a table gets, and too full. */
 	static const unsigned loads[] = {74, 80, 86};
@@ -56,7 +55,7 @@ static void misses_stay_short_where_keys_come_and_go(void **state)
 }
 
 /* Each removed key decrements the counts of the buckets that it passed, also in crowds. */
-static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
+TEST(inline, buckets_whose_keys_are_gone_were_passed_by_nobody)
 {
 	const uint64_t count = SLOTS * 7 / 10;
 	struct cache_recorder *recorder = open_limited(*state, count, TW_POLICY_LRU);
@@ -71,7 +70,7 @@ static void buckets_whose_keys_are_gone_were_passed_by_nobody(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void matches_are_the_slots_with_the_tag(void **state)
+TEST(once, matches_are_the_slots_with_the_tag)
 {
 	struct random random = random_from(seed_choose(), 0);
 
@@ -95,7 +94,7 @@ static void matches_are_the_slots_with_the_tag(void **state)
 }
 
 /* Entries of one hash are in several buckets, and each is removed when it is met. */
-static void all_entries_of_a_hash_are_met_once(void **state)
+TEST(once, all_entries_of_a_hash_are_met_once)
 {
 	enum { SAME = 50, OTHERS = 20 };
 	static _Alignas(16) struct tw_cache_entry entries[SAME + OTHERS];
@@ -139,7 +138,7 @@ static uint64_t find_tagged(const struct tw_cache *cache, uint64_t tag, uint64_t
 }
 
 /* An empty slot before it has the tag 0, too. */
-static void key_with_the_tag_of_empty_slots_is_found(void **state)
+TEST(inline, key_with_the_tag_of_empty_slots_is_found)
 {
 	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
 	struct tw_cache *cache = recorder->cache;
@@ -161,7 +160,7 @@ static void key_with_the_tag_of_empty_slots_is_found(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void table_of_a_cleared_cache_is_small_again(void **state)
+TEST(inline, table_of_a_cleared_cache_is_small_again)
 {
 	enum { MANY = 20000 };
 	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
@@ -242,7 +241,7 @@ static void model_change_at_copied(struct model *model, struct random *random, u
 	}
 }
 
-static void table_changes_its_size_in_steps(void **state)
+TEST(inline, table_changes_its_size_in_steps)
 {
 	static struct model model;
 	struct random random = random_from(seed_choose(), 0);
@@ -323,26 +322,12 @@ static void crowd_comes_to_bucket(void **state, size_t home)
 	cache_recorder_close(recorder);
 }
 
-static void smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for(void **state)
+TEST(inline, smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for)
 {
 	crowd_comes_to_bucket(state, 0);
 }
 
-static void smaller_table_is_dropped_for_a_crowd_at_the_end_of_its_making(void **state)
+TEST(inline, smaller_table_is_dropped_for_a_crowd_at_the_end_of_its_making)
 {
 	crowd_comes_to_bucket(state, 63);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for),
-	TEST_IN(levels_inline, smaller_table_is_dropped_for_a_crowd_at_the_end_of_its_making),
-	TEST_IN(levels_inline, table_changes_its_size_in_steps),
-	TEST_IN(levels_inline, key_with_the_tag_of_empty_slots_is_found),
-	TEST_IN(levels_inline, table_of_a_cleared_cache_is_small_again),
-	TEST_IN(levels_inline, misses_stay_short_where_keys_come_and_go),
-	TEST_IN(levels_inline, buckets_whose_keys_are_gone_were_passed_by_nobody),
-	cmocka_unit_test(matches_are_the_slots_with_the_tag),
-	cmocka_unit_test(all_entries_of_a_hash_are_met_once),
-};
-
-TEST_PROGRAM(tests)

@@ -9,9 +9,8 @@
 #include "support/cache_recorder.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
-static void value_is_loaded_once_and_then_found(void **state)
+TEST(inline_and_threads, value_is_loaded_once_and_then_found)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct source source;
@@ -29,7 +28,7 @@ static void value_is_loaded_once_and_then_found(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void many_takers_share_one_load(void **state)
+TEST(inline_and_threads, many_takers_share_one_load)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct load load;
@@ -44,7 +43,7 @@ static void many_takers_share_one_load(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void error_reaches_all_waiters_and_no_later_take(void **state)
+TEST(inline_and_threads, error_reaches_all_waiters_and_no_later_take)
 {
 	static const enum tw_status errors[] = {TW_SYSTEM, TW_CLOSED, TW_TIMED_OUT,
 						(enum tw_status)4711, (enum tw_status) - 5};
@@ -69,7 +68,7 @@ static void error_reaches_all_waiters_and_no_later_take(void **state)
 	}
 }
 
-static void empty_value_is_a_value(void **state)
+TEST(inline_and_threads, empty_value_is_a_value)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
@@ -84,7 +83,7 @@ static void empty_value_is_a_value(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void loader_chooses_the_lifetime(void **state)
+TEST(inline_and_threads, loader_chooses_the_lifetime)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 20 * INTERVAL);
 	struct source source;
@@ -105,7 +104,7 @@ static void loader_chooses_the_lifetime(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void lifetime_of_a_loaded_value_counts_from_the_end_of_the_load(void **state)
+TEST(inline_and_threads, lifetime_of_a_loaded_value_counts_from_the_end_of_the_load)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct taker taker;
@@ -120,7 +119,7 @@ static void lifetime_of_a_loaded_value_counts_from_the_end_of_the_load(void **st
 	cache_recorder_close(recorder);
 }
 
-static void waiter_gives_up_at_its_own_limit(void **state)
+TEST(inline_and_threads, waiter_gives_up_at_its_own_limit)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry = (const void *)state;
@@ -145,7 +144,7 @@ static void waiter_gives_up_at_its_own_limit(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void load_blocks_no_other_key_and_no_other_call(void **state)
+TEST(inline_and_threads, load_blocks_no_other_key_and_no_other_call)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
@@ -192,7 +191,7 @@ static void *take_other(void *argument)
 	return NULL;
 }
 
-static void loader_that_takes_its_own_key_gets_an_error(void **state)
+TEST(inline_and_threads, loader_that_takes_its_own_key_gets_an_error)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
@@ -211,7 +210,7 @@ static void loader_that_takes_its_own_key_gets_an_error(void **state)
 	cache_recorder_close(recorder);
 }
 
-static void loaders_that_wait_for_each_other_end_by_their_wait(void **state)
+TEST(inline_and_threads, loaders_that_wait_for_each_other_end_by_their_wait)
 {
 	static const char *const keys[] = {"a", "b", "c"};
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -255,7 +254,7 @@ static enum tw_status load_chain(void *argument, const void *key, size_t key_siz
 	return status != TW_OK ? status : give_copied(loading, key, key_size, 0);
 }
 
-static void loader_may_take_other_keys(void **state)
+TEST(inline_and_threads, loader_may_take_other_keys)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
@@ -281,7 +280,7 @@ static enum tw_status load_flushing(void *argument, const void *key, size_t key_
 	return give_copied(loading, key, key_size, 0);
 }
 
-static void flush_and_destroy_in_a_loader_do_nothing(void **state)
+TEST(inline_and_threads, flush_and_destroy_in_a_loader_do_nothing)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
@@ -292,20 +291,3 @@ static void flush_and_destroy_in_a_loader_do_nothing(void **state)
 	assert_holds(recorder, "key", "key");
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_CACHE(value_is_loaded_once_and_then_found),
-	TEST_CACHE(many_takers_share_one_load),
-	TEST_CACHE(error_reaches_all_waiters_and_no_later_take),
-	TEST_CACHE(empty_value_is_a_value),
-	TEST_CACHE(loader_chooses_the_lifetime),
-	TEST_CACHE(lifetime_of_a_loaded_value_counts_from_the_end_of_the_load),
-	TEST_CACHE(waiter_gives_up_at_its_own_limit),
-	TEST_CACHE(load_blocks_no_other_key_and_no_other_call),
-	TEST_CACHE(loader_that_takes_its_own_key_gets_an_error),
-	TEST_CACHE(loaders_that_wait_for_each_other_end_by_their_wait),
-	TEST_CACHE(loader_may_take_other_keys),
-	TEST_CACHE(flush_and_destroy_in_a_loader_do_nothing),
-};
-
-TEST_PROGRAM(tests)

@@ -9,11 +9,8 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_value.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include <semaphore.h>
-#include <signal.h>
 #include <sys/mman.h>
 
 enum {
@@ -457,17 +454,17 @@ static void live_through(struct tw_cache_options setting)
 	cache_recorder_close(recorder);
 }
 
-static void mixed_calls_of_eight_threads_keep_every_value_whole(void **state)
+TEST(once, mixed_calls_of_eight_threads_keep_every_value_whole)
 {
 	live_through((struct tw_cache_options){.negative_expire = 10 * INTERVAL});
 }
 
-static void mixed_calls_within_a_limit_under_lru(void **state)
+TEST(once, mixed_calls_within_a_limit_under_lru)
 {
 	live_through((struct tw_cache_options){.max_entries = KEYS / 4});
 }
 
-static void mixed_calls_within_limits_under_s3fifo(void **state)
+TEST(once, mixed_calls_within_limits_under_s3fifo)
 {
 	live_through((struct tw_cache_options){.policy = TW_POLICY_S3FIFO,
 					       .max_entries = KEYS / 2,
@@ -476,7 +473,7 @@ static void mixed_calls_within_limits_under_s3fifo(void **state)
 					       .shards = 8});
 }
 
-static void mixed_calls_on_sliding_lifetimes_in_one_shard(void **state)
+TEST(once, mixed_calls_on_sliding_lifetimes_in_one_shard)
 {
 	live_through((struct tw_cache_options){.idle = 3 * INTERVAL, .shards = 1});
 }
@@ -523,7 +520,7 @@ static void *replace_large(void *argument)
 	return argument;
 }
 
-static void large_value_is_whole_though_it_is_replaced_meanwhile(void **state)
+TEST(threads, large_value_is_whole_though_it_is_replaced_meanwhile)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
@@ -551,13 +548,3 @@ static void large_value_is_whole_though_it_is_replaced_meanwhile(void **state)
 	sem_destroy(&large.is_replaced);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_threads, large_value_is_whole_though_it_is_replaced_meanwhile),
-	cmocka_unit_test(mixed_calls_of_eight_threads_keep_every_value_whole),
-	cmocka_unit_test(mixed_calls_within_a_limit_under_lru),
-	cmocka_unit_test(mixed_calls_within_limits_under_s3fifo),
-	cmocka_unit_test(mixed_calls_on_sliding_lifetimes_in_one_shard),
-};
-
-TEST_PROGRAM(tests)

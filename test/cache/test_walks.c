@@ -6,7 +6,6 @@
 #include "support/test.h"
 
 #include "support/cache_recorder.h"
-#include "support/seed.h"
 
 #include "cache/cache.h" /* for reading tables */
 
@@ -81,7 +80,7 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-static void each_meets_what_stays_once(void **state)
+TEST(inline, each_meets_what_stays_once)
 {
 	struct cache_recorder *recorder =
 		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
@@ -98,9 +97,3 @@ static void each_meets_what_stays_once(void **state)
 	walks_end(&walks, thread);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_IN(levels_inline, each_meets_what_stays_once),
-};
-
-TEST_PROGRAM(tests)

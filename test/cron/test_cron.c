@@ -7,10 +7,6 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/seed.h"
-
-#include <inttypes.h>
-#include <time.h>
 
 #include <timingwheel/cron.h>
 
@@ -89,7 +85,7 @@ static void assert_all_times(const struct run_of_times *runs, size_t count)
 
 #define ASSERT_ALL_TIMES(runs) assert_all_times(runs, sizeof(runs) / sizeof((runs)[0]))
 
-static void expressions_mean_what_they_say(void **state)
+TEST(once, expressions_mean_what_they_say)
 {
 	/* 1 November 2026 is a Sunday. */
 	static const struct run_of_times runs[] = {
@@ -141,7 +137,7 @@ static void expressions_mean_what_they_say(void **state)
 	ASSERT_ALL_TIMES(runs);
 }
 
-static void either_day_is_enough_where_both_are_given(void **state)
+TEST(once, either_day_is_enough_where_both_are_given)
 {
 	/* Friday the 13th is in November 2026. */
 	static const struct run_of_times runs[] = {
@@ -164,7 +160,7 @@ static void either_day_is_enough_where_both_are_given(void **state)
 }
 
 /* Central Europe changes on 29 March and on 25 October 2026, at 01:00 UTC. */
-static void certain_hours_run_once_where_the_clocks_change_by_an_hour(void **state)
+TEST(once, certain_hours_run_once_where_the_clocks_change_by_an_hour)
 {
 	static const char zone[] = "Europe/Berlin";
 	static const struct run_of_times runs[] = {
@@ -199,7 +195,7 @@ static void certain_hours_run_once_where_the_clocks_change_by_an_hour(void **sta
 
 /* Central European law is as in 2026: the clocks change on the last Sundays of March and
  * October. */
-static void rule_behind_the_table_changes_the_clocks_too(void **state)
+TEST(once, rule_behind_the_table_changes_the_clocks_too)
 {
 	static const char text[] = "CET-1CEST,M3.5.0,M10.5.0/3";
 	static const char *const times[] = {"2090-03-25 01:30", "2090-03-26 01:00",
@@ -220,7 +216,7 @@ static void rule_behind_the_table_changes_the_clocks_too(void **state)
 	}
 }
 
-static void every_hour_goes_with_the_clock(void **state)
+TEST(once, every_hour_goes_with_the_clock)
 {
 	static const char zone[] = "Europe/Berlin";
 	static const struct run_of_times runs[] = {
@@ -243,7 +239,7 @@ static void every_hour_goes_with_the_clock(void **state)
 }
 
 /* Every interval is a quarter of an hour over both changes, to the second. */
-static void quarters_of_an_hour_stay_quarters(void **state)
+TEST(once, quarters_of_an_hour_stay_quarters)
 {
 	static const char *const zones[] = {"Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia",
 					    "America/St_Johns"};
@@ -265,7 +261,7 @@ static void quarters_of_an_hour_stay_quarters(void **state)
 
 /* The clocks change by half an hour: on 3 October 2026 at 15:30 UTC, and on 4 April at 15:00
  * UTC. */
-static void lord_howe_changes_by_half_an_hour(void **state)
+TEST(once, lord_howe_changes_by_half_an_hour)
 {
 	static const char zone[] = "Australia/Lord_Howe";
 	static const struct run_of_times runs[] = {
@@ -287,7 +283,7 @@ static void lord_howe_changes_by_half_an_hour(void **state)
 
 /* Samoa skipped 30 December 2011: its clocks changed at the end of the 29th, 10:00 UTC on the
  * 30th. */
-static void day_that_is_skipped_runs_as_the_next_begins(void **state)
+TEST(once, day_that_is_skipped_runs_as_the_next_begins)
 {
 	static const char zone[] = "Pacific/Apia";
 	static const struct run_of_times runs[] = {
@@ -307,7 +303,7 @@ static void day_that_is_skipped_runs_as_the_next_begins(void **state)
 }
 
 /* Until 1893 Berlin's clocks were 53 min 28 s ahead of UTC. */
-static void offset_need_not_be_whole_minutes(void **state)
+TEST(once, offset_need_not_be_whole_minutes)
 {
 	static const struct run_of_times runs[] = {
 		{"0 12 * * *", "Europe/Berlin", "1893-03-30 00:00",
@@ -321,7 +317,7 @@ static void offset_need_not_be_whole_minutes(void **state)
  * On 1 January 1970 the clocks go back by an hour at 10:00 UTC and forward by half an hour at
  * 10:20: they show 09:00 to 09:20 again, and then 09:50. At 12:00 they go forward by half an hour.
  */
-static void times_shown_before_do_not_come_with_a_second_change(void **state)
+TEST(once, times_shown_before_do_not_come_with_a_second_change)
 {
 	static struct zone_change changes[] = {{36000, -3600}, {37200, -1800}, {43200, 0}};
 	static const struct zone zone = {.changes = changes, .change_count = 3};
@@ -351,7 +347,7 @@ static void times_shown_before_do_not_come_with_a_second_change(void **state)
 	}
 }
 
-static void dates_that_come_seldom_are_found(void **state)
+TEST(once, dates_that_come_seldom_are_found)
 {
 	static const struct run_of_times runs[] = {
 		{"0 0 29 2 *", NULL, "2026-01-01 00:00", "2028-02-29 00:00, 2032-02-29 00:00"},
@@ -377,7 +373,7 @@ static void assert_no_time(const char *expression, const char *zone, int64_t aft
 	tw_cron_destroy(cron);
 }
 
-static void dates_that_never_come_are_not_found(void **state)
+TEST(once, dates_that_never_come_are_not_found)
 {
 	assert_no_time("0 0 30 2 *", NULL, 0);
 	assert_no_time("0 0 30,31 2 *", "Europe/Berlin", 0);
@@ -385,7 +381,7 @@ static void dates_that_never_come_are_not_found(void **state)
 	assert_no_time("* * 31 2 *", "Pacific/Apia", 1325000000);
 }
 
-static void time_ends_with_the_year_9999(void **state)
+TEST(once, time_ends_with_the_year_9999)
 {
 	struct tw_cron *cron = open_cron("* * * * *", NULL);
 	int64_t next;
@@ -401,7 +397,7 @@ static void time_ends_with_the_year_9999(void **state)
 	tw_cron_destroy(cron);
 }
 
-static void wrong_expressions_are_refused_where_they_are_wrong(void **state)
+TEST(once, wrong_expressions_are_refused_where_they_are_wrong)
 {
 	static const struct {
 		const char *expression;
@@ -477,7 +473,7 @@ static void wrong_expressions_are_refused_where_they_are_wrong(void **state)
 	}
 }
 
-static void reserved_fields_of_an_error_become_0(void **state)
+TEST(once, reserved_fields_of_an_error_become_0)
 {
 	struct tw_cron_error error;
 	struct tw_cron *cron;
@@ -488,7 +484,7 @@ static void reserved_fields_of_an_error_become_0(void **state)
 		assert_int_equal(error.reserved[i], 0);
 }
 
-static void wrong_zones_are_refused(void **state)
+TEST(once, wrong_zones_are_refused)
 {
 	struct tw_cron_error error;
 	struct tw_cron *cron;
@@ -510,7 +506,7 @@ static void wrong_zones_are_refused(void **state)
 	assert_false(error.in_zone);
 }
 
-static void what_is_missing_is_invalid(void **state)
+TEST(once, what_is_missing_is_invalid)
 {
 	struct tw_cron *cron = open_cron("@daily", NULL);
 	struct tw_cron_error error = {0};
@@ -708,7 +704,7 @@ static void check_sample(const struct sample *sample, const char *zone, int64_t 
 	tw_cron_destroy(cron);
 }
 
-static void random_schedules_are_as_the_reference_says(void **state)
+TEST(once, random_schedules_are_as_the_reference_says)
 {
 	static const char *const zones[] = {"UTC",
 					    "Europe/Berlin",
@@ -746,7 +742,7 @@ static int64_t reference_midnight(const struct sample *sample, int64_t after_day
 	return -1;
 }
 
-static void random_dates_are_as_the_calendar_says(void **state)
+TEST(once, random_dates_are_as_the_calendar_says)
 {
 	struct random random = random_from(seed_choose(), 2);
 
@@ -790,7 +786,7 @@ static void *walk(void *argument)
 	return VALUE(at);
 }
 
-static void several_threads_may_ask_at_a_time(void **state)
+TEST(once, several_threads_may_ask_at_a_time)
 {
 	enum { THREADS = 4 };
 	struct tw_cron *cron = open_cron("30 2 * * *", "Europe/Berlin");
@@ -859,7 +855,7 @@ static void execute_nothing(void *context, const struct tw_task *task)
 	abort();
 }
 
-static void schedule_on_a_wheel_runs_each_time_once(void **state)
+TEST(once, schedule_on_a_wheel_runs_each_time_once)
 {
 	static const struct tw_options options = {
 		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
@@ -914,7 +910,7 @@ static int64_t time_of_next(const struct tw_cron *cron, enum tw_status expected)
 	return least;
 }
 
-static void next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisecond(void **state)
+TEST(once, next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisecond)
 {
 	struct tw_cron *often;
 	struct tw_cron *never;
@@ -928,30 +924,3 @@ static void next_time_costs_less_than_a_microsecond_and_none_less_than_a_millise
 	tw_cron_destroy(often);
 	tw_cron_destroy(never);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisecond),
-	cmocka_unit_test(expressions_mean_what_they_say),
-	cmocka_unit_test(either_day_is_enough_where_both_are_given),
-	cmocka_unit_test(certain_hours_run_once_where_the_clocks_change_by_an_hour),
-	cmocka_unit_test(rule_behind_the_table_changes_the_clocks_too),
-	cmocka_unit_test(every_hour_goes_with_the_clock),
-	cmocka_unit_test(quarters_of_an_hour_stay_quarters),
-	cmocka_unit_test(lord_howe_changes_by_half_an_hour),
-	cmocka_unit_test(day_that_is_skipped_runs_as_the_next_begins),
-	cmocka_unit_test(offset_need_not_be_whole_minutes),
-	cmocka_unit_test(times_shown_before_do_not_come_with_a_second_change),
-	cmocka_unit_test(dates_that_come_seldom_are_found),
-	cmocka_unit_test(dates_that_never_come_are_not_found),
-	cmocka_unit_test(time_ends_with_the_year_9999),
-	cmocka_unit_test(wrong_expressions_are_refused_where_they_are_wrong),
-	cmocka_unit_test(reserved_fields_of_an_error_become_0),
-	cmocka_unit_test(wrong_zones_are_refused),
-	cmocka_unit_test(what_is_missing_is_invalid),
-	cmocka_unit_test(random_schedules_are_as_the_reference_says),
-	cmocka_unit_test(random_dates_are_as_the_calendar_says),
-	cmocka_unit_test(several_threads_may_ask_at_a_time),
-	cmocka_unit_test(schedule_on_a_wheel_runs_each_time_once),
-};
-
-TEST_PROGRAM(tests)

@@ -6,14 +6,9 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/seed.h"
 #include "support/tzif.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <timingwheel/cron.h>
 
@@ -35,7 +30,7 @@ static const int64_t earliest_of_library =
 static const int64_t earliest_by_rule = 63072000;
 static const int64_t latest = 8835984000;
 
-static void days_and_dates_agree_with_the_c_library(void **state)
+TEST(once, days_and_dates_agree_with_the_c_library)
 {
 	struct random random = random_from(seed_choose(), 1);
 
@@ -56,7 +51,7 @@ static void days_and_dates_agree_with_the_c_library(void **state)
 	}
 }
 
-static void months_have_their_lengths(void **state)
+TEST(once, months_have_their_lengths)
 {
 	static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 
@@ -115,7 +110,7 @@ static void assert_same_as_c_library(const struct zone *zone, const char *name, 
 }
 
 /* These are all names in the third column of zone1970.tab. */
-static void each_zone_of_the_system_is_as_the_c_library_has_it(void **state)
+TEST(once, each_zone_of_the_system_is_as_the_c_library_has_it)
 {
 	struct random random = random_from(seed_choose(), 1);
 	FILE *list = fopen("/usr/share/zoneinfo/zone1970.tab", "r");
@@ -141,7 +136,7 @@ static void each_zone_of_the_system_is_as_the_c_library_has_it(void **state)
 	assert_true(count > 200);
 }
 
-static void rules_are_as_the_c_library_has_them(void **state)
+TEST(once, rules_are_as_the_c_library_has_them)
 {
 	static const char *const rules[] = {
 		"UTC0",
@@ -174,7 +169,7 @@ static void rules_are_as_the_c_library_has_them(void **state)
 }
 
 /* The C library has an hour of winter in each of these. */
-static void summer_that_ends_as_the_next_begins_is_always(void **state)
+TEST(once, summer_that_ends_as_the_next_begins_is_always)
 {
 	static const char *const rules[] = {"EST5EDT,0/0,J365/25", "XXX3EDT4,0/0,J365/23"};
 
@@ -190,7 +185,7 @@ static void summer_that_ends_as_the_next_begins_is_always(void **state)
 }
 
 /* The C library does not know a summer that began in the year before, either. */
-static void summer_may_begin_after_its_year_and_end_before_it(void **state)
+TEST(once, summer_may_begin_after_its_year_and_end_before_it)
 {
 	static const char rule[] = "AAA0BBB,J365/167,J1/-167";
 	/* In 2026 summer begins on 6 January and ends on 24 December. */
@@ -217,7 +212,7 @@ static void summer_may_begin_after_its_year_and_end_before_it(void **state)
 	}
 }
 
-static void what_is_no_rule_is_refused(void **state)
+TEST(once, what_is_no_rule_is_refused)
 {
 	static const char *const rules[] = {
 		"",
@@ -293,7 +288,7 @@ static struct tzif_contents contents_of(char version)
 	};
 }
 
-static void all_versions_are_read(void **state)
+TEST(once, all_versions_are_read)
 {
 	static const char versions[] = {0, '2', '3', '4'};
 
@@ -319,7 +314,7 @@ static void all_versions_are_read(void **state)
 	}
 }
 
-static void zone_without_a_rule_keeps_its_last_offset(void **state)
+TEST(once, zone_without_a_rule_keeps_its_last_offset)
 {
 	struct tzif_contents contents = contents_of('2');
 	struct tzif file;
@@ -341,7 +336,7 @@ static void zone_without_a_rule_keeps_its_last_offset(void **state)
 	zone_destroy(&zone);
 }
 
-static void file_that_ends_too_early_is_refused(void **state)
+TEST(once, file_that_ends_too_early_is_refused)
 {
 	static const char versions[] = {0, '3'};
 
@@ -366,7 +361,7 @@ enum {
 	RULE = TYPES + 3 * 6 + 4,
 };
 
-static void damaged_file_is_refused(void **state)
+TEST(once, damaged_file_is_refused)
 {
 	static const struct {
 		size_t at;
@@ -429,7 +424,7 @@ static void damaged_file_is_refused(void **state)
 }
 
 /* A change has one byte for its kind. */
-static void file_has_at_most_256_kinds_of_time(void **state)
+TEST(once, file_has_at_most_256_kinds_of_time)
 {
 	enum { FIRST_TYPES = HEADER_SIZE + 3 * (4 + 1), TYPE = 6 };
 	struct tzif_contents contents = contents_of(0);
@@ -447,7 +442,7 @@ static void file_has_at_most_256_kinds_of_time(void **state)
 }
 
 /* Bits are flipped anywhere: an accepted file still answers, and its spans go on. */
-static void randomly_damaged_file_does_no_harm(void **state)
+TEST(once, randomly_damaged_file_does_no_harm)
 {
 	struct random random = random_from(seed_choose(), 1);
 	struct tzif_contents contents = contents_of('2');
@@ -472,7 +467,7 @@ static void randomly_damaged_file_does_no_harm(void **state)
 	}
 }
 
-static void names_that_lead_astray_are_refused(void **state)
+TEST(once, names_that_lead_astray_are_refused)
 {
 	static const struct {
 		const char *name;
@@ -567,7 +562,7 @@ static void assert_load(const char *name, enum tw_status expected)
 	zone_destroy(&zone);
 }
 
-static void files_are_looked_for_in_tzdir(void **state)
+TEST(once, files_are_looked_for_in_tzdir)
 {
 	static const char *const names[] = {"good", "empty", "text",  "large",
 					    "pipe", "loop",  "folder"};
@@ -608,7 +603,7 @@ static void files_are_looked_for_in_tzdir(void **state)
 	assert_load("Europe/Berlin", TW_OK);
 }
 
-static void missing_folder_of_zones_is_no_missing_zone(void **state)
+TEST(once, missing_folder_of_zones_is_no_missing_zone)
 {
 	static const char *const names[] = {"zone"};
 	struct zone zone;
@@ -626,7 +621,7 @@ static void missing_folder_of_zones_is_no_missing_zone(void **state)
 	assert_int_equal(unsetenv("TZDIR"), 0);
 }
 
-static void folder_may_be_empty_and_not_endless(void **state)
+TEST(once, folder_may_be_empty_and_not_endless)
 {
 	char *folder = calloc(1, 10000);
 
@@ -654,7 +649,7 @@ static void *load_while_cancelled(void *status)
 	return NULL;
 }
 
-static void cancelled_thread_goes_on_to_the_end_of_the_call(void **state)
+TEST(once, cancelled_thread_goes_on_to_the_end_of_the_call)
 {
 	enum tw_status status = TW_RUNNING;
 	pthread_t thread;
@@ -665,26 +660,3 @@ static void cancelled_thread_goes_on_to_the_end_of_the_call(void **state)
 	assert_ptr_equal(result, PTHREAD_CANCELED);
 	assert_status(status, TW_OK);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(days_and_dates_agree_with_the_c_library),
-	cmocka_unit_test(months_have_their_lengths),
-	cmocka_unit_test(each_zone_of_the_system_is_as_the_c_library_has_it),
-	cmocka_unit_test(rules_are_as_the_c_library_has_them),
-	cmocka_unit_test(summer_that_ends_as_the_next_begins_is_always),
-	cmocka_unit_test(summer_may_begin_after_its_year_and_end_before_it),
-	cmocka_unit_test(what_is_no_rule_is_refused),
-	cmocka_unit_test(all_versions_are_read),
-	cmocka_unit_test(zone_without_a_rule_keeps_its_last_offset),
-	cmocka_unit_test(file_that_ends_too_early_is_refused),
-	cmocka_unit_test(damaged_file_is_refused),
-	cmocka_unit_test(file_has_at_most_256_kinds_of_time),
-	cmocka_unit_test(randomly_damaged_file_does_no_harm),
-	cmocka_unit_test(names_that_lead_astray_are_refused),
-	cmocka_unit_test(files_are_looked_for_in_tzdir),
-	cmocka_unit_test(missing_folder_of_zones_is_no_missing_zone),
-	cmocka_unit_test(folder_may_be_empty_and_not_endless),
-	cmocka_unit_test(cancelled_thread_goes_on_to_the_end_of_the_call),
-};
-
-TEST_PROGRAM(tests)

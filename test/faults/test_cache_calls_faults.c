@@ -11,9 +11,6 @@
 #include "support/cache_calls.h"
 #include "support/recorder.h"
 #include "support/stats.h"
-#include "support/wait.h"
-
-#include <errno.h>
 
 #include <timingwheel/cache.h>
 
@@ -375,7 +372,7 @@ static void call_with_fault(void *context)
 	stage_close(stage);
 }
 
-static void each_call_meets_each_failure(void **state)
+TEST(once, each_call_meets_each_failure)
 {
 	static enum tw_status (*const calls[])(struct stage *) = {call_set,
 								  call_set_large,
@@ -443,7 +440,7 @@ static void create_with_fault(void *context)
 	tw_destroy(stage->wheel);
 }
 
-static void creation_meets_each_failure(void **state)
+TEST(once, creation_meets_each_failure)
 {
 	for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
 		struct stage with_own_wheel = {.call = NULL};
@@ -454,24 +451,39 @@ static void creation_meets_each_failure(void **state)
 	}
 }
 
-/* The system has no room to register the end of this thread. */
-static void thread_without_room_for_its_end_is_refused(void **state)
-{
-	struct stage stage = {.call = NULL};
-	char value[1];
-
-	stage_open(&stage);
-	fail_calls("pthread_setspecific", ENOMEM);
-	assert_status(tw_cache_get(stage.cache, "old-1", 5, value, 1, NULL), TW_NO_MEMORY);
-	assert_true(end_faults());
-	assert_status(tw_cache_get(stage.cache, "old-1", 5, value, 1, NULL), TW_OK);
-	stage_close(&stage);
-}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(thread_without_room_for_its_end_is_refused),
-	cmocka_unit_test(each_call_meets_each_failure),
-	cmocka_unit_test(creation_meets_each_failure),
+/* A thread that has used no cache yet looks up a key twice. */
+struct newcomer {
+	struct tw_cache *cache;
+	enum tw_status first;
+	enum tw_status second;
+	bool has_failed; /* the call that was to fail */
 };
 
-TEST_PROGRAM(tests)
+static void *look_up_twice(void *argument)
+{
+	struct newcomer *newcomer = argument;
+	char value[1];
+
+	fail_calls("pthread_setspecific", ENOMEM);
+	newcomer->first = tw_cache_get(newcomer->cache, "old-1", 5, value, 1, NULL);
+	newcomer->has_failed = end_faults();
+	newcomer->second = tw_cache_get(newcomer->cache, "old-1", 5, value, 1, NULL);
+	return NULL;
+}
+
+/* The system has no room to register the end of a thread. */
+TEST(once, thread_without_room_for_its_end_is_refused)
+{
+	struct stage stage = {.call = NULL};
+	struct newcomer newcomer;
+	pthread_t thread;
+
+	stage_open(&stage);
+	newcomer.cache = stage.cache;
+	assert_int_equal(pthread_create(&thread, NULL, look_up_twice, &newcomer), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_status(newcomer.first, TW_NO_MEMORY);
+	assert_true(newcomer.has_failed);
+	assert_status(newcomer.second, TW_OK);
+	stage_close(&stage);
+}

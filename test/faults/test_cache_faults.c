@@ -10,13 +10,9 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "model/cache_trial.h"
-#include "support/seed.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include "faults/faults.h"
-
-#include <errno.h>
 
 enum {
 	KEYS = 200,
@@ -63,7 +59,7 @@ static void live_with_fault(void *seed)
 	cache_trial_end(&trial);
 }
 
-static void each_call_stack_may_be_without_memory(void **state)
+TEST(once, each_call_stack_may_be_without_memory)
 {
 	uint64_t seed = seed_choose();
 
@@ -72,7 +68,7 @@ static void each_call_stack_may_be_without_memory(void **state)
 }
 
 /* In each run another allocation fails. A sanitizer's run takes only some of them. */
-static void each_of_the_first_allocations_may_fail(void **state)
+TEST(once, each_of_the_first_allocations_may_fail)
 {
 	enum { STRIDE = SPACING / TEST_SHARE_OF(SPACING) };
 	static struct cache_trial trial;
@@ -87,7 +83,7 @@ static void each_of_the_first_allocations_may_fail(void **state)
 	}
 }
 
-static void memory_may_run_out_at_any_allocation(void **state)
+TEST(once, memory_may_run_out_at_any_allocation)
 {
 	static struct cache_trial trial;
 	uint64_t seed = seed_choose();
@@ -160,7 +156,7 @@ static enum tw_status create_with_own_wheel(struct tw_cache **cache)
 	return tw_cache_create(cache, TW_HOUR, &options);
 }
 
-static void creation_may_fail_at_each_allocation(void **state)
+TEST(once, creation_may_fail_at_each_allocation)
 {
 	long number = 0;
 	bool met;
@@ -184,7 +180,7 @@ static void creation_may_fail_at_each_allocation(void **state)
 	assert_in_range(number, 10, 5000);
 }
 
-static void creation_may_fail_at_each_thread(void **state)
+TEST(once, creation_may_fail_at_each_thread)
 {
 	struct tw_cache *cache;
 
@@ -200,7 +196,7 @@ static void creation_may_fail_at_each_thread(void **state)
 	tw_cache_destroy(cache);
 }
 
-static void entries_leave_without_memory(void **state)
+TEST(once, entries_leave_without_memory)
 {
 	struct run run;
 	struct tw_cache_stats stats;
@@ -224,7 +220,7 @@ static void entries_leave_without_memory(void **state)
 }
 
 /* Far entries, too, which must be filed again as they come nearer, leave. */
-static void far_entries_leave_without_memory(void **state)
+TEST(once, far_entries_leave_without_memory)
 {
 	struct run run;
 
@@ -243,7 +239,7 @@ static void far_entries_leave_without_memory(void **state)
 }
 
 /* Filings of removed keys are dropped, and there is no memory to file the others again. */
-static void entries_that_lost_their_file_leave_without_memory(void **state)
+TEST(once, entries_that_lost_their_file_leave_without_memory)
 {
 	enum { MANY = 2000, KEPT = 300 };
 	const struct tw_cache_options options = {.shards = 1, .jitter = -1};
@@ -296,7 +292,7 @@ static bool flush_ends_before_the_deadline(void)
 
 /* Under a running clock, such entries come up again and again, but no call waits for them all. On a
  * busy machine a flush may begin too late to show it. */
-static void flush_ends_without_memory(void **state)
+TEST(once, flush_ends_without_memory)
 {
 	int attempts = 0;
 
@@ -305,7 +301,7 @@ static void flush_ends_without_memory(void **state)
 }
 
 /* An earlier check of a key may take memory: without it the deadline stays. */
-static void touch_without_memory_changes_nothing(void **state)
+TEST(once, touch_without_memory_changes_nothing)
 {
 	struct run run;
 
@@ -324,7 +320,7 @@ static void touch_without_memory_changes_nothing(void **state)
 }
 
 /* Limits hold without memory for an eviction's notes. */
-static void limits_hold_without_memory(void **state)
+TEST(once, limits_hold_without_memory)
 {
 	const struct tw_cache_options options = {.max_entries = 1000, .jitter = -1};
 	struct tw_cache_stats stats;
@@ -373,7 +369,7 @@ static enum tw_status load_without_memory(void *argument, const void *key, size_
 	return *size > 5 ? give_copied(loading, value, *size, 0) : TW_OK;
 }
 
-static void loader_sees_that_there_is_no_memory_for_its_value(void **state)
+TEST(inline, loader_sees_that_there_is_no_memory_for_its_value)
 {
 	static const size_t sizes[] = {0, 5, 4 << 20};
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
@@ -406,7 +402,7 @@ static enum tw_status load_new(void *argument, const void *key, size_t key_size,
 }
 
 /* The only place for a refreshing load is free again, too. */
-static void refresh_without_memory_is_for_the_next_lookup(void **state)
+TEST(inline, refresh_without_memory_is_for_the_next_lookup)
 {
 	atomic_int loads = 0;
 	struct cache_recorder *recorder =
@@ -445,7 +441,7 @@ static void advance_by(void *argument)
 }
 
 /* The thread that drives the wheel reports removals. */
-static void removals_are_reported_by_a_thread_without_memory(void **state)
+TEST(inline, removals_are_reported_by_a_thread_without_memory)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct pass pass = {recorder, 10 * INTERVAL, TW_OK};
@@ -466,7 +462,7 @@ static void set_in_stopped_cache(void *cache)
 }
 
 /* A thread without a reader needs memory for one, and then for the entry. */
-static void set_after_the_stop_is_refused_without_memory_too(void **state)
+TEST(inline, set_after_the_stop_is_refused_without_memory_too)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct blocked_call call;
@@ -485,7 +481,7 @@ static void destroy_cache(void *cache)
 	tw_cache_destroy(cache);
 }
 
-static void cache_is_destroyed_without_memory(void **state)
+TEST(inline, cache_is_destroyed_without_memory)
 {
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 
@@ -495,24 +491,3 @@ static void cache_is_destroyed_without_memory(void **state)
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 3);
 	cache_recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_call_stack_may_be_without_memory),
-	cmocka_unit_test(each_of_the_first_allocations_may_fail),
-	cmocka_unit_test(memory_may_run_out_at_any_allocation),
-	cmocka_unit_test(creation_may_fail_at_each_allocation),
-	cmocka_unit_test(creation_may_fail_at_each_thread),
-	cmocka_unit_test(entries_leave_without_memory),
-	cmocka_unit_test(far_entries_leave_without_memory),
-	cmocka_unit_test(entries_that_lost_their_file_leave_without_memory),
-	cmocka_unit_test(flush_ends_without_memory),
-	cmocka_unit_test(touch_without_memory_changes_nothing),
-	cmocka_unit_test(limits_hold_without_memory),
-	TEST_IN(levels_inline, loader_sees_that_there_is_no_memory_for_its_value),
-	TEST_IN(levels_inline, refresh_without_memory_is_for_the_next_lookup),
-	TEST_IN(levels_inline, removals_are_reported_by_a_thread_without_memory),
-	TEST_IN(levels_inline, set_after_the_stop_is_refused_without_memory_too),
-	TEST_IN(levels_inline, cache_is_destroyed_without_memory),
-};
-
-TEST_PROGRAM(tests)

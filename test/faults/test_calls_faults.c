@@ -11,8 +11,6 @@
 #include "support/ledger.h"
 #include "support/recorder.h"
 
-#include <errno.h>
-
 #include <timingwheel/cron.h>
 
 enum { VALUES = 64, LONG_KEY = 1000, PENDING = 5 };
@@ -316,7 +314,7 @@ static void call_first_with_fault(void *context)
 	stage_close(stage);
 }
 
-static void each_call_meets_each_failure(void **state)
+TEST(everywhere, each_call_meets_each_failure)
 {
 	static enum tw_status (*const calls[])(struct stage *) = {call_set_timer,
 								  call_set_timer_with_a_long_key,
@@ -355,7 +353,7 @@ static void each_call_meets_each_failure(void **state)
 		}
 }
 
-static void each_first_call_meets_each_failure(void **state)
+TEST(everywhere, each_first_call_meets_each_failure)
 {
 	static enum tw_status (*const calls[])(struct stage *) = {
 		call_set_timer,     call_set_timer_with_a_long_key,
@@ -397,7 +395,7 @@ static void create_with_fault(void *context)
 	ledger_destroy(stage->ledger);
 }
 
-static void creation_meets_each_failure(void **state)
+TEST(everywhere, creation_meets_each_failure)
 {
 	struct stage stage = {.variant = *state};
 
@@ -412,7 +410,7 @@ static void creation_meets_each_failure(void **state)
 	}
 }
 
-static void wheel_without_a_clock_is_refused(void **state)
+TEST(everywhere, wheel_without_a_clock_is_refused)
 {
 	struct stage stage = {.variant = *state};
 
@@ -423,7 +421,7 @@ static void wheel_without_a_clock_is_refused(void **state)
 }
 
 /* The seed of the hash is then made from the time and an address. */
-static void wheel_needs_no_random_bytes(void **state)
+TEST(everywhere, wheel_needs_no_random_bytes)
 {
 	struct stage stage = {.variant = *state};
 
@@ -435,7 +433,7 @@ static void wheel_needs_no_random_bytes(void **state)
 	stage_close(&stage);
 }
 
-static void wheel_without_a_descriptor_has_none_to_show_until_there_is_one(void **state)
+TEST(inline, wheel_without_a_descriptor_has_none_to_show_until_there_is_one)
 {
 	struct stage stage = {.variant = *state, .clock = TW_CLOCK_MONOTONIC};
 
@@ -448,14 +446,3 @@ static void wheel_without_a_descriptor_has_none_to_show_until_there_is_one(void 
 	tw_destroy(stage.wheel);
 	ledger_destroy(stage.ledger);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(each_call_meets_each_failure),
-	TEST_EVERYWHERE(each_first_call_meets_each_failure),
-	TEST_EVERYWHERE(creation_meets_each_failure),
-	TEST_EVERYWHERE(wheel_without_a_clock_is_refused),
-	TEST_EVERYWHERE(wheel_needs_no_random_bytes),
-	TEST_DRIVEN(wheel_without_a_descriptor_has_none_to_show_until_there_is_one),
-};
-
-TEST_PROGRAM(tests)

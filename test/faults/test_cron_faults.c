@@ -9,8 +9,6 @@
 #include "faults/faults.h"
 #include "support/recorder.h"
 
-#include <errno.h>
-
 #include <timingwheel/cron.h>
 
 /* Returns false without memory. */
@@ -46,7 +44,7 @@ static long fail_each_allocation(const char *zone)
 	return allocations - 1;
 }
 
-static void schedule_without_memory_is_refused(void **state)
+TEST(once, schedule_without_memory_is_refused)
 {
 	assert_int_equal(fail_each_allocation(NULL), 1);
 	/* These are the bytes of the file, its changes, and the schedule. */
@@ -59,7 +57,7 @@ static void make_with_fault(void *context)
 	(void)make_and_destroy(context);
 }
 
-static void schedule_meets_the_failure_of_each_two_allocations(void **state)
+TEST(once, schedule_meets_the_failure_of_each_two_allocations)
 {
 	(void)fail_each(FAULT_PAIR, make_with_fault, "Europe/Berlin");
 }
@@ -77,7 +75,7 @@ static void assert_unreadable(int error)
 	assert_string_equal(reported.text, "the zone's file can't be read");
 }
 
-static void zone_that_cannot_be_read_is_refused_and_errno_says_why(void **state)
+TEST(once, zone_that_cannot_be_read_is_refused_and_errno_says_why)
 {
 	fail_descriptor(1);
 	assert_unreadable(EMFILE);
@@ -87,7 +85,7 @@ static void zone_that_cannot_be_read_is_refused_and_errno_says_why(void **state)
 	assert_unreadable(EIO);
 }
 
-static void zone_that_ends_before_its_size_is_refused(void **state)
+TEST(once, zone_that_ends_before_its_size_is_refused)
 {
 	struct tw_cron *cron;
 	struct tw_cron_error reported = {0};
@@ -98,19 +96,9 @@ static void zone_that_ends_before_its_size_is_refused(void **state)
 	assert_string_equal(reported.text, "the zone's file changes");
 }
 
-static void interrupted_read_of_a_zone_is_made_again(void **state)
+TEST(once, interrupted_read_of_a_zone_is_made_again)
 {
 	fail_calls("read", EINTR);
 	assert_true(make_and_destroy("Europe/Berlin"));
 	assert_true(fault_was_met());
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(schedule_without_memory_is_refused),
-	cmocka_unit_test(schedule_meets_the_failure_of_each_two_allocations),
-	cmocka_unit_test(zone_that_cannot_be_read_is_refused_and_errno_says_why),
-	cmocka_unit_test(zone_that_ends_before_its_size_is_refused),
-	cmocka_unit_test(interrupted_read_of_a_zone_is_made_again),
-};
-
-TEST_PROGRAM(tests)

@@ -7,10 +7,7 @@
 #include "support/test.h"
 
 #include "faults/faults.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
-#include <errno.h>
 #include <sys/types.h>
 
 #include "runtime/command_queue.h"
@@ -102,7 +99,7 @@ static bool make_pending(void)
 	return true;
 }
 
-static void module_is_not_made_where_any_of_its_memory_is_missing(void **state)
+TEST(once, module_is_not_made_where_any_of_its_memory_is_missing)
 {
 	assert_int_equal(fail_each_allocation(make_command_queue), 1);
 	assert_int_equal(fail_each_allocation(make_timer_index), 2);
@@ -112,14 +109,14 @@ static void module_is_not_made_where_any_of_its_memory_is_missing(void **state)
 	assert_int_equal(fail_each_allocation(make_pending), 4);
 }
 
-static void queue_larger_than_memory_is_refused(void **state)
+TEST(once, queue_larger_than_memory_is_refused)
 {
 	struct command_queue queue;
 
 	assert_false(command_queue_init(&queue, (size_t)1 << 62));
 }
 
-static void slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more(void **state)
+TEST(once, slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more)
 {
 	enum { HELD = 20000 };
 	static void *held[HELD];
@@ -143,7 +140,7 @@ static void slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more
 	slab_destroy(&slab);
 }
 
-static void blocks_given_back_can_be_taken_without_memory(void **state)
+TEST(once, blocks_given_back_can_be_taken_without_memory)
 {
 	void *held[10];
 	struct slab slab;
@@ -164,7 +161,7 @@ static void blocks_given_back_can_be_taken_without_memory(void **state)
 	slab_destroy(&slab);
 }
 
-static void timer_of_any_size_without_memory_is_null(void **state)
+TEST(once, timer_of_any_size_without_memory_is_null)
 {
 	static const size_t sizes[] = {1,   24,  25,  80,  81,  144, 145, 272,
 				       273, 400, 401, 656, 657, 912, 913, 65535};
@@ -277,18 +274,18 @@ static void grow_without_memory(size_t with_memory, size_t without)
 	keys_close(&keys);
 }
 
-static void index_without_memory_for_a_segment_refuses_nothing_and_grows_later(void **state)
+TEST(once, index_without_memory_for_a_segment_refuses_nothing_and_grows_later)
 {
 	grow_without_memory(1000, 262144 + 10000);
 	grow_without_memory(262144, 262144 + 1000);
 }
 
-static void index_without_memory_for_its_directory_refuses_nothing_and_grows_later(void **state)
+TEST(once, index_without_memory_for_its_directory_refuses_nothing_and_grows_later)
 {
 	grow_without_memory(524288, 525000);
 }
 
-static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
+TEST(once, index_whose_growth_fails_now_and_then_loses_nothing)
 {
 	struct random random = random_from(seed_choose(), 1);
 	struct keys keys;
@@ -307,7 +304,7 @@ static void index_whose_growth_fails_now_and_then_loses_nothing(void **state)
 	keys_close(&keys);
 }
 
-static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state)
+TEST(once, pool_whose_threads_cannot_all_start_ends_those_that_did)
 {
 	struct handle_table handles;
 	static struct alarm_table alarms;
@@ -346,7 +343,7 @@ static void pool_whose_threads_cannot_all_start_ends_those_that_did(void **state
 	timer_store_destroy(&store);
 }
 
-static void pool_without_memory_starts_no_thread(void **state)
+TEST(once, pool_without_memory_starts_no_thread)
 {
 	struct tw_options options = {.workers = 2, .max_workers = 3};
 	struct job_target target = {0};
@@ -360,18 +357,3 @@ static void pool_without_memory_starts_no_thread(void **state)
 	assert_int_equal(threads_until_fault(), 100);
 	fail_thread(0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(module_is_not_made_where_any_of_its_memory_is_missing),
-	cmocka_unit_test(queue_larger_than_memory_is_refused),
-	cmocka_unit_test(slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more),
-	cmocka_unit_test(blocks_given_back_can_be_taken_without_memory),
-	cmocka_unit_test(timer_of_any_size_without_memory_is_null),
-	cmocka_unit_test(index_without_memory_for_a_segment_refuses_nothing_and_grows_later),
-	cmocka_unit_test(index_without_memory_for_its_directory_refuses_nothing_and_grows_later),
-	cmocka_unit_test(index_whose_growth_fails_now_and_then_loses_nothing),
-	cmocka_unit_test(pool_whose_threads_cannot_all_start_ends_those_that_did),
-	cmocka_unit_test(pool_without_memory_starts_no_thread),
-};
-
-TEST_PROGRAM(tests)

@@ -9,11 +9,6 @@
 
 #include "faults/faults.h"
 #include "support/recorder.h"
-#include "support/seed.h"
-#include "support/wait.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum {
 	PIECES = TEST_SHARE_OF(200000),
@@ -457,25 +452,17 @@ static void put_on_a_show(const struct variant *variant, enum tw_when_full when_
 	show_end(&show);
 }
 
-static void all_comes_back_once_through_faults_cancels_and_forks(void **state)
+TEST(everywhere, all_comes_back_once_through_faults_cancels_and_forks)
 {
 	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 0);
 }
 
-static void all_comes_back_once_where_limits_refuse(void **state)
+TEST(everywhere, all_comes_back_once_where_limits_refuse)
 {
 	put_on_a_show(*state, TW_WHEN_FULL_FAIL, 400);
 }
 
-static void all_comes_back_once_where_limits_have_callers_wait(void **state)
+TEST(everywhere, all_comes_back_once_where_limits_have_callers_wait)
 {
 	put_on_a_show(*state, TW_WHEN_FULL_WAIT, 400);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(all_comes_back_once_through_faults_cancels_and_forks),
-	TEST_EVERYWHERE(all_comes_back_once_where_limits_refuse),
-	TEST_EVERYWHERE(all_comes_back_once_where_limits_have_callers_wait),
-};
-
-TEST_PROGRAM(tests)

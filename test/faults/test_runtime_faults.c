@@ -10,9 +10,7 @@
 #include "support/ledger.h"
 #include "support/recorder.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
-#include <errno.h>
 #include <semaphore.h>
 
 enum {
@@ -164,12 +162,12 @@ static void live_through_fault(void *context)
 	(void)live_through(context, begin_faults);
 }
 
-static void each_allocation_may_fail_once(void **state)
+TEST(everywhere, each_allocation_may_fail_once)
 {
 	assert_in_range(fail_each(FAULT_ALLOCATION, live_through_fault, *state), 10, 20000);
 }
 
-static void memory_may_run_out_at_any_allocation(void **state)
+TEST(inline_and_threads, memory_may_run_out_at_any_allocation)
 {
 	assert_in_range(fail_each(FAULT_REST, live_through_fault, *state), 10, 20000);
 }
@@ -178,7 +176,7 @@ static void begin_nothing(void)
 {
 }
 
-static void each_thread_may_fail_to_start(void **state)
+TEST(everywhere, each_thread_may_fail_to_start)
 {
 	const struct variant *variant = *state;
 	int threads = (variant->drive == TW_DRIVE_THREAD ? 1 : 0) +
@@ -215,7 +213,7 @@ static void pass_gate(void *argument)
 }
 
 /* The pool's first attempt to grow fails. On a busy machine it would want a fourth worker. */
-static void worker_that_cannot_start_is_tried_again(void **state)
+TEST(pool, worker_that_cannot_start_is_tried_again)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {.layout = variant->layout,
@@ -242,7 +240,7 @@ static void worker_that_cannot_start_is_tried_again(void **state)
 	sem_destroy(&hold.gate);
 }
 
-static void timer_whose_move_failed_keeps_its_deadline(void **state)
+TEST(everywhere, timer_whose_move_failed_keeps_its_deadline)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	char key[LONGEST_KEY];
@@ -270,7 +268,7 @@ static int count_keys(void *count, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void wait_with_a_deadline_needs_memory(void **state)
+TEST(everywhere, wait_with_a_deadline_needs_memory)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -282,7 +280,7 @@ static void wait_with_a_deadline_needs_memory(void **state)
 }
 
 /* The walk must allocate more room for some of these long keys. */
-static void walk_without_memory_says_so_and_changes_nothing(void **state)
+TEST(everywhere, walk_without_memory_says_so_and_changes_nothing)
 {
 	enum { MANY = 5, LONG_ONE = 60000 };
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -314,7 +312,7 @@ static void walk_without_memory_says_so_and_changes_nothing(void **state)
 	recorder_close(recorder);
 }
 
-static void drains_without_memory_leave_room_for_others(void **state)
+TEST(inline, drains_without_memory_leave_room_for_others)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -328,7 +326,7 @@ static void drains_without_memory_leave_room_for_others(void **state)
 	recorder_close(recorder);
 }
 
-static void drain_without_memory_drains_nothing(void **state)
+TEST(everywhere, drain_without_memory_drains_nothing)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	enum tw_status drained;
@@ -348,18 +346,3 @@ static void drain_without_memory_drains_nothing(void **state)
 		assert_executed_at(recorder, 1, INTERVAL * 5);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(each_allocation_may_fail_once),
-	TEST_BOTH(inline, memory_may_run_out_at_any_allocation),
-	TEST_BOTH(threads, memory_may_run_out_at_any_allocation),
-	TEST_EVERYWHERE(each_thread_may_fail_to_start),
-	TEST_POOL(worker_that_cannot_start_is_tried_again),
-	TEST_EVERYWHERE(timer_whose_move_failed_keeps_its_deadline),
-	TEST_EVERYWHERE(drain_without_memory_drains_nothing),
-	TEST_EVERYWHERE(walk_without_memory_says_so_and_changes_nothing),
-	TEST_EVERYWHERE(wait_with_a_deadline_needs_memory),
-	TEST_IN(levels_inline, drains_without_memory_leave_room_for_others),
-};
-
-TEST_PROGRAM(tests)

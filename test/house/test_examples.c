@@ -2,18 +2,12 @@
 /* The programs in test/examples do what they say. */
 #include "support/test.h"
 
-#include "support/wait.h"
-
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -56,7 +50,7 @@ static size_t count_of(const char *output, const char *text)
 	return count;
 }
 
-static void cores_run_each_timer_once(void **state)
+TEST(once, cores_run_each_timer_once)
 {
 	char output[OUTPUT_MOST];
 
@@ -65,7 +59,7 @@ static void cores_run_each_timer_once(void **state)
 	assert_string_equal(output, "200000 of 200000 timers ran\n");
 }
 
-static void retry_backs_off_cancels_and_gives_up(void **state)
+TEST(once, retry_backs_off_cancels_and_gives_up)
 {
 	char output[OUTPUT_MOST];
 
@@ -82,7 +76,7 @@ static void retry_backs_off_cancels_and_gives_up(void **state)
 	assert_int_equal(count_of(output, "is done"), 1);
 }
 
-static void dump_writes_a_line_for_each_timer(void **state)
+TEST(once, dump_writes_a_line_for_each_timer)
 {
 	char output[OUTPUT_MOST];
 
@@ -92,7 +86,7 @@ static void dump_writes_a_line_for_each_timer(void **state)
 	assert_int_equal(count_of(output, "session\\x0a42: value (nil), in "), 1);
 }
 
-static void lookup_asks_once_a_key_and_outlives_its_database(void **state)
+TEST(once, lookup_asks_once_a_key_and_outlives_its_database)
 {
 	char output[OUTPUT_MOST];
 
@@ -109,7 +103,7 @@ static void lookup_asks_once_a_key_and_outlives_its_database(void **state)
 			    "it is back: user 42 is name 42 (TW_OK), 104 queries\n");
 }
 
-static void batch_loads_all_keys_by_few_queries(void **state)
+TEST(once, batch_loads_all_keys_by_few_queries)
 {
 	static const char found[] = "100 users found, 5 unknown";
 	char output[OUTPUT_MOST];
@@ -133,13 +127,22 @@ static bool has_io_uring(void)
 	return syscall(SYS_io_uring_setup, 0, NULL) == 0 || (errno != ENOSYS && errno != EPERM);
 }
 
-static void loop_runs_the_wheel_in_both_ways(void **loop)
+#define LOOP(name)                    \
+	{                             \
+#name, "loops/" #name \
+	}
+static const struct test_kind kind_loops = {
+	.variants = TEST_VARIANTS(LOOP(epoll), LOOP(libuv), LOOP(libevent), LOOP(io_uring),
+				  LOOP(glib), LOOP(asio)),
+};
+
+TEST(loops, loop_runs_the_wheel_in_both_ways)
 {
 	char output[OUTPUT_MOST];
 
-	if (strcmp(*loop, "loops/io_uring") == 0 && !has_io_uring())
+	if (strcmp(*state, "loops/io_uring") == 0 && !has_io_uring())
 		TEST_SKIP("the system denies io_uring");
-	run_example(*loop, output);
+	run_example(*state, output);
 	assert_string_equal(output, "first\nmoved\nanother thread's timer\n"
 				    "first\nmoved\n");
 }
@@ -310,7 +313,7 @@ static void close_all(struct clients *clients)
 }
 
 /* On a busy machine the test itself may be idle for too long, and then tries again. */
-static void server_closes_idle_connections_and_no_others(void **state)
+TEST(once, server_closes_idle_connections_and_no_others)
 {
 	static struct clients clients;
 	bool right = false;
@@ -331,26 +334,3 @@ static void server_closes_idle_connections_and_no_others(void **state)
 	}
 	assert_true(right);
 }
-
-#define TEST_LOOP(loop)                                                                         \
-	{                                                                                       \
-		.name = "loop_of_" #loop "_runs_the_wheel_in_both_ways",                        \
-		.test_func = loop_runs_the_wheel_in_both_ways, .initial_state = "loops/" #loop, \
-	}
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(cores_run_each_timer_once),
-	cmocka_unit_test(retry_backs_off_cancels_and_gives_up),
-	cmocka_unit_test(dump_writes_a_line_for_each_timer),
-	cmocka_unit_test(lookup_asks_once_a_key_and_outlives_its_database),
-	cmocka_unit_test(batch_loads_all_keys_by_few_queries),
-	TEST_LOOP(epoll),
-	TEST_LOOP(libuv),
-	TEST_LOOP(libevent),
-	TEST_LOOP(io_uring),
-	TEST_LOOP(glib),
-	TEST_LOOP(asio),
-	cmocka_unit_test(server_closes_idle_connections_and_no_others),
-};
-
-TEST_PROGRAM(tests)

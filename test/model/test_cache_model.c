@@ -6,7 +6,7 @@
 
 enum { TRIALS = TEST_SHARE_OF(300), STEPS = 400 };
 
-static void every_answer_and_removal_is_as_the_model_says(void **state)
+TEST(once, every_answer_and_removal_is_as_the_model_says)
 {
 	static struct cache_trial trial;
 
@@ -17,9 +17,3 @@ static void every_answer_and_removal_is_as_the_model_says(void **state)
 		cache_trial_end(&trial);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_answer_and_removal_is_as_the_model_says),
-};
-
-TEST_PROGRAM(tests)

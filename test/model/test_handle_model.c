@@ -3,12 +3,11 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/seed.h"
 #include "model/trial.h"
 
 enum { MODEL_STEPS = TEST_SHARE_OF(30000) };
 
-static void random_commands_do_what_a_model_predicts(void **state)
+TEST(ordered, random_commands_do_what_a_model_predicts)
 {
 	const struct variant *variant = *state;
 	struct trial_setting setting = {.layout = variant->layout,
@@ -130,7 +129,7 @@ static void run_busy(void *argument)
 	busy->is_running = false;
 }
 
-static void random_commands_in_tasks_take_effect_at_once(void **state)
+TEST(inline, random_commands_in_tasks_take_effect_at_once)
 {
 	struct tw_options options = variant_options(*state, (struct tw_options){0});
 	static struct bustle bustle;
@@ -153,10 +152,3 @@ static void random_commands_in_tasks_take_effect_at_once(void **state)
 	assert_true(bustle.runs > BUSY_ADVANCES / 2);
 	tw_destroy(bustle.wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_INLINE(random_commands_do_what_a_model_predicts),
-	TEST_DRIVEN(random_commands_in_tasks_take_effect_at_once),
-};
-
-TEST_PROGRAM(tests)

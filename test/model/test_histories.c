@@ -33,8 +33,6 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/linearize.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include <sched.h>
 
@@ -1259,37 +1257,37 @@ static void run_loads(const struct variant *variant, int threads)
 						     .stale_if_error = STALE * HALF});
 }
 
-static void timers_of_three_threads_are_linearizable(void **state)
+TEST(by_caller, timers_of_three_threads_are_linearizable)
 {
 	run_timers(*state, 3, 0);
 }
 
-static void timers_of_four_threads_are_linearizable(void **state)
+TEST(with_owner, timers_of_four_threads_are_linearizable)
 {
 	run_timers(*state, 4, 0);
 }
 
-static void timers_with_a_full_queue_are_linearizable(void **state)
+TEST(inline_and_threads, timers_with_a_full_queue_are_linearizable)
 {
 	run_timers(*state, 4, 2);
 }
 
-static void entries_of_three_threads_are_linearizable(void **state)
+TEST(inline, entries_of_three_threads_are_linearizable)
 {
 	run_entries(*state, 3);
 }
 
-static void entries_of_four_threads_are_linearizable(void **state)
+TEST(with_owner, entries_of_four_threads_are_linearizable)
 {
 	run_entries(*state, 4);
 }
 
-static void loads_of_three_threads_are_linearizable(void **state)
+TEST(inline, loads_of_three_threads_are_linearizable)
 {
 	run_loads(*state, 3);
 }
 
-static void loads_of_four_threads_are_linearizable(void **state)
+TEST(with_owner, loads_of_four_threads_are_linearizable)
 {
 	run_loads(*state, 4);
 }
@@ -1548,7 +1546,7 @@ static bool two_loads_fit(bool is_apart)
 	return loads_fit(written);
 }
 
-static void loads_that_are_not_linearizable_are_found(void **state)
+TEST(once, loads_that_are_not_linearizable_are_found)
 {
 	assert_true(failed_take_fits(2, TW_STALE, TW_LOAD_FAILED));
 	assert_false(failed_take_fits(2, TW_STALE, TW_OK));          /* nothing failed */
@@ -1564,13 +1562,13 @@ static void loads_that_are_not_linearizable_are_found(void **state)
 	assert_false(two_loads_fit(false));
 }
 
-static void entries_that_are_not_linearizable_are_found(void **state)
+TEST(once, entries_that_are_not_linearizable_are_found)
 {
 	assert_true(given_fits(false));
 	assert_false(given_fits(true));
 }
 
-static void timers_that_are_not_linearizable_are_found(void **state)
+TEST(once, timers_that_are_not_linearizable_are_found)
 {
 	assert_true(expiry_fits(4, 4, false));
 	assert_false(expiry_fits(6, 4, false)); /* another deadline */
@@ -1586,23 +1584,3 @@ static void timers_that_are_not_linearizable_are_found(void **state)
 	assert_true(drain_fits(true));
 	assert_false(drain_fits(false));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(timers_that_are_not_linearizable_are_found),
-	cmocka_unit_test(entries_that_are_not_linearizable_are_found),
-	cmocka_unit_test(loads_that_are_not_linearizable_are_found),
-	TEST_IN(levels_inline, timers_of_three_threads_are_linearizable),
-	TEST_IN(levels_owner, timers_of_four_threads_are_linearizable),
-	TEST_IN(rounds_workers, timers_of_three_threads_are_linearizable),
-	TEST_IN(levels_threads, timers_of_four_threads_are_linearizable),
-	TEST_IN(levels_inline, timers_with_a_full_queue_are_linearizable),
-	TEST_IN(levels_threads, timers_with_a_full_queue_are_linearizable),
-	TEST_IN(levels_inline, entries_of_three_threads_are_linearizable),
-	TEST_IN(levels_owner, entries_of_four_threads_are_linearizable),
-	TEST_IN(levels_threads, entries_of_four_threads_are_linearizable),
-	TEST_IN(levels_inline, loads_of_three_threads_are_linearizable),
-	TEST_IN(levels_owner, loads_of_four_threads_are_linearizable),
-	TEST_IN(levels_threads, loads_of_four_threads_are_linearizable),
-};
-
-TEST_PROGRAM(tests)

@@ -7,10 +7,7 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/seed.h"
 #include "model/trial.h"
-
-#include <inttypes.h>
 
 enum { OPERATIONS = TEST_SHARE_OF(60000) };
 
@@ -29,27 +26,25 @@ static void run_trial(const struct trial_setting *setting, uint64_t stream)
 			 setting->keys, trial.wrong);
 }
 
-static void every_event_is_as_the_model_says(void **state)
-{
-	for (uint64_t stream = 0; stream < 2; stream++)
-		run_trial(*state, stream);
-}
-
 /* clang-format off */
 #define TRIAL(layout, slots, keys, longest, queue) {                                               \
-	"every_event_is_as_the_model_says (" #layout ", " #slots " slots, " #keys " keys, queue "  \
-	#queue ")", every_event_is_as_the_model_says, NULL, NULL,                                  \
+	#layout ", " #slots " slots, " #keys " keys, queue " #queue,                               \
 	&(struct trial_setting){layout, slots, keys, longest, queue, false, false}}
 #define TRIALS(slots, keys, longest, queue)                                                        \
 	TRIAL(TW_LAYOUT_LEVELS, slots, keys, longest, queue),                                      \
 	TRIAL(TW_LAYOUT_ROUNDS, slots, keys, longest, queue)
 /* clang-format on */
 
-static const struct CMUnitTest tests[] = {
-	TRIALS(1, 200, 2000, 0),    TRIALS(1, 5000, 200, 0),    TRIALS(3, 200, 5000, 0),
-	TRIALS(3, 5000, 500, 0),    TRIALS(10, 200, 5000, 0),   TRIALS(10, 5000, 2000, 0),
-	TRIALS(512, 200, 5000, 0),  TRIALS(512, 5000, 5000, 0), TRIALS(10, 200, 1000, 16),
-	TRIALS(64, 5000, 1000, 64),
+static const struct test_kind kind_trials = {
+	.variants = TEST_VARIANTS(TRIALS(1, 200, 2000, 0), TRIALS(1, 5000, 200, 0),
+				  TRIALS(3, 200, 5000, 0), TRIALS(3, 5000, 500, 0),
+				  TRIALS(10, 200, 5000, 0), TRIALS(10, 5000, 2000, 0),
+				  TRIALS(512, 200, 5000, 0), TRIALS(512, 5000, 5000, 0),
+				  TRIALS(10, 200, 1000, 16), TRIALS(64, 5000, 1000, 64)),
 };
 
-TEST_PROGRAM(tests)
+TEST(trials, every_event_is_as_the_model_says)
+{
+	for (uint64_t stream = 0; stream < 2; stream++)
+		run_trial(*state, stream);
+}

@@ -7,9 +7,7 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/seed.h"
 #include "support/stats.h"
-#include "support/wait.h"
 #include "model/wheel_user.h"
 
 #include "runtime/ask.h"
@@ -203,18 +201,18 @@ static void run_storm(const struct variant *variant, const struct setting *setti
 	end_storm(&storm);
 }
 
-static void values_come_back_once_and_none_early(void **state)
+TEST(everywhere, values_come_back_once_and_none_early)
 {
 	run_storm(*state, &(struct setting){.commands = COMMANDS, .stop_at = 1000});
 }
 
-static void values_come_back_once_with_a_small_queue(void **state)
+TEST(everywhere, values_come_back_once_with_a_small_queue)
 {
 	run_storm(*state, &(struct setting){
 				  .commands = COMMANDS / 4, .queue_capacity = 4, .stop_at = 1000});
 }
 
-static void values_come_back_once_with_a_small_queue_that_refuses(void **state)
+TEST(everywhere, values_come_back_once_with_a_small_queue_that_refuses)
 {
 	run_storm(*state, &(struct setting){.commands = COMMANDS / 4,
 					    .queue_capacity = 4,
@@ -222,7 +220,7 @@ static void values_come_back_once_with_a_small_queue_that_refuses(void **state)
 					    .stop_at = 1000});
 }
 
-static void values_come_back_once_with_a_limit_of_pending_timers(void **state)
+TEST(everywhere, values_come_back_once_with_a_limit_of_pending_timers)
 {
 	run_storm(*state, &(struct setting){.commands = COMMANDS / 4,
 					    .max_pending = 40,
@@ -230,7 +228,7 @@ static void values_come_back_once_with_a_limit_of_pending_timers(void **state)
 					    .stop_at = 1000});
 }
 
-static void stop_in_the_middle_of_it_loses_and_doubles_nothing(void **state)
+TEST(everywhere, stop_in_the_middle_of_it_loses_and_doubles_nothing)
 {
 	struct random random = random_from(seed_choose(), 77);
 
@@ -240,13 +238,3 @@ static void stop_in_the_middle_of_it_loses_and_doubles_nothing(void **state)
 					    .queue_capacity = i % 2 * 8,
 					    .stop_at = (int)random_between(&random, 0, 900)});
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(values_come_back_once_and_none_early),
-	TEST_EVERYWHERE(values_come_back_once_with_a_small_queue),
-	TEST_EVERYWHERE(values_come_back_once_with_a_small_queue_that_refuses),
-	TEST_EVERYWHERE(values_come_back_once_with_a_limit_of_pending_timers),
-	TEST_EVERYWHERE(stop_in_the_middle_of_it_loses_and_doubles_nothing),
-};
-
-TEST_PROGRAM(tests)

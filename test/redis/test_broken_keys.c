@@ -3,14 +3,11 @@
  * error; the others work as before. */
 #include "support/fixture.h"
 
-#include <stdio.h>
-
 #include "support/runs.h"
-#include "support/wait.h"
 
 enum { TASKS = 40 };
 
-static void broken_task_is_a_dead_letter(void **state)
+TEST(fixture, broken_task_is_a_dead_letter)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
@@ -32,7 +29,7 @@ static void broken_task_is_a_dead_letter(void **state)
 	runs_free(&runs);
 }
 
-static void worker_runs_the_tasks_of_other_shards(void **state)
+TEST(fixture, worker_runs_the_tasks_of_other_shards)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.poll = 50 * TW_MILLISECOND};
@@ -79,12 +76,4 @@ static void worker_runs_the_tasks_of_other_shards(void **state)
 	runs_free(&runs);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(broken_task_is_a_dead_letter),
-		FIXTURE_TEST(worker_runs_the_tasks_of_other_shards),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

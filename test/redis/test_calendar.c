@@ -6,13 +6,10 @@
  */
 #include "support/fixture.h"
 
-#include <stdio.h>
-
 #include <timingwheel/cron.h>
 
 #include "redis/client/client.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 #define ZONE "Europe/Berlin"
 static const char hourly[] = "0 * * * *";
@@ -87,7 +84,7 @@ static void run_once(struct fixture *fixture, const char *key)
 	assert_int_equal(ack(fixture, await_claim(fixture->redis, key, TW_MINUTE)), TW_OK);
 }
 
-static void first_time_is_the_calendars(void **state)
+TEST(fixture, first_time_is_the_calendars)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", weekdays);
@@ -109,7 +106,7 @@ static void first_time_is_the_calendars(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
-static void occurrences_follow_the_calendar(void **state)
+TEST(fixture, occurrences_follow_the_calendar)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", weekdays);
@@ -133,7 +130,7 @@ static void occurrences_follow_the_calendar(void **state)
 }
 
 /* A program adds its tasks again at each start. */
-static void same_calendar_again_keeps_the_occurrence(void **state)
+TEST(fixture, same_calendar_again_keeps_the_occurrence)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
@@ -190,7 +187,7 @@ static int64_t begin_late(struct fixture *fixture, enum tw_redis_missed missed)
 	return at_ms;
 }
 
-static void missed_times_of_the_calendar_all_run(void **state)
+TEST(fixture, missed_times_of_the_calendar_all_run)
 {
 	struct fixture *fixture = *state;
 	int64_t at_ms = begin_late(fixture, TW_REDIS_MISSED_ALL);
@@ -207,7 +204,7 @@ static void missed_times_of_the_calendar_all_run(void **state)
 	assert_true(find_task(fixture->redis, "a").due_ms > now(fixture));
 }
 
-static void one_run_makes_up_for_missed_times_of_the_calendar(void **state)
+TEST(fixture, one_run_makes_up_for_missed_times_of_the_calendar)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -222,7 +219,7 @@ static void one_run_makes_up_for_missed_times_of_the_calendar(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms + hour_ms);
 }
 
-static void missed_times_of_the_calendar_are_skipped(void **state)
+TEST(fixture, missed_times_of_the_calendar_are_skipped)
 {
 	struct fixture *fixture = *state;
 
@@ -232,7 +229,7 @@ static void missed_times_of_the_calendar_are_skipped(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
 }
 
-static void occurrence_of_the_calendar_that_would_begin_too_late_is_skipped(void **state)
+TEST(fixture, occurrence_of_the_calendar_that_would_begin_too_late_is_skipped)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_info info = {.task = by_calendar("a", hourly)};
@@ -248,7 +245,7 @@ static void occurrence_of_the_calendar_that_would_begin_too_late_is_skipped(void
 }
 
 /* The worker that computes the next time comes hours after the occurrence has ended. */
-static void times_after_the_end_are_not_missed(void **state)
+TEST(fixture, times_after_the_end_are_not_missed)
 {
 	static const char *const names[] = {"one", "skip", "all"};
 	/* This is in hours; the occurrence ends in the middle of the sixth. */
@@ -273,7 +270,7 @@ static void times_after_the_end_are_not_missed(void **state)
 }
 
 /* The last lease of the occurrence ends before a worker has written the next time. */
-static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next(void **state)
+TEST(fixture, occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
@@ -302,7 +299,7 @@ static void occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next
 }
 
 /* Another worker has rewritten the entry since, and the task has gone on. */
-static void schedule_made_from_an_older_entry_changes_nothing(void **state)
+TEST(fixture, schedule_made_from_an_older_entry_changes_nothing)
 {
 	static const char now_there[] = "one 2000 cron *3000 UTC * * * * *";
 	struct fixture *fixture = *state;
@@ -334,7 +331,7 @@ static void schedule_made_from_an_older_entry_changes_nothing(void **state)
 	}
 }
 
-static void last_time_of_all_is_the_latest_missed_one(void **state)
+TEST(fixture, last_time_of_all_is_the_latest_missed_one)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
@@ -348,7 +345,7 @@ static void last_time_of_all_is_the_latest_missed_one(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, INT64_C(253370764800000));
 }
 
-static void calendar_without_a_further_time_ends(void **state)
+TEST(fixture, calendar_without_a_further_time_ends)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
@@ -379,7 +376,7 @@ static bool task_write(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-static void listings_show_the_calendar(void **state)
+TEST(fixture, listings_show_the_calendar)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", "*/5  9 * * MON");
@@ -402,7 +399,7 @@ static void listings_show_the_calendar(void **state)
 	assert_string_equal(text, "||0|0");
 }
 
-static void calendars_are_added_with_others(void **state)
+TEST(fixture, calendars_are_added_with_others)
 {
 	struct fixture *fixture = *state;
 	const struct tw_redis_task once = {.key = "c", .key_size = 1, .delay = TW_HOUR};
@@ -429,7 +426,7 @@ static void calendars_are_added_with_others(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, now(fixture)));
 }
 
-static void bad_calendars_are_refused(void **state)
+TEST(fixture, bad_calendars_are_refused)
 {
 	struct fixture *fixture = *state;
 	static const char *const bad[] = {"", "* * * *", "61 * * * *", "0 0 30 2 *", "@sometimes"};
@@ -455,7 +452,7 @@ static void bad_calendars_are_refused(void **state)
 }
 
 /* The task is five minutes late, and each minute is to run; then it waits for the next one. */
-static void worker_runs_each_time_of_the_calendar_once(void **state)
+TEST(fixture, worker_runs_each_time_of_the_calendar_once)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", "* * * * *");
@@ -486,7 +483,7 @@ static void worker_runs_each_time_of_the_calendar_once(void **state)
 	runs_free(&runs);
 }
 
-static void zone_that_a_worker_does_not_know_is_counted(void **state)
+TEST(fixture, zone_that_a_worker_does_not_know_is_counted)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
@@ -509,27 +506,4 @@ static void zone_that_a_worker_does_not_know_is_counted(void **state)
 	runs_free(&runs);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(first_time_is_the_calendars),
-		FIXTURE_TEST(occurrences_follow_the_calendar),
-		FIXTURE_TEST(same_calendar_again_keeps_the_occurrence),
-		FIXTURE_TEST(missed_times_of_the_calendar_all_run),
-		FIXTURE_TEST(one_run_makes_up_for_missed_times_of_the_calendar),
-		FIXTURE_TEST(missed_times_of_the_calendar_are_skipped),
-		FIXTURE_TEST(occurrence_of_the_calendar_that_would_begin_too_late_is_skipped),
-		FIXTURE_TEST(times_after_the_end_are_not_missed),
-		FIXTURE_TEST(occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next),
-		FIXTURE_TEST(schedule_made_from_an_older_entry_changes_nothing),
-		FIXTURE_TEST(last_time_of_all_is_the_latest_missed_one),
-		FIXTURE_TEST(calendar_without_a_further_time_ends),
-		FIXTURE_TEST(listings_show_the_calendar),
-		FIXTURE_TEST(calendars_are_added_with_others),
-		FIXTURE_TEST(bad_calendars_are_refused),
-		FIXTURE_TEST(worker_runs_each_time_of_the_calendar_once),
-		FIXTURE_TEST(zone_that_a_worker_does_not_know_is_counted),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

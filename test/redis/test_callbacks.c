@@ -5,15 +5,10 @@
  */
 #include "support/fixture.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "support/http_server.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 static struct http_server http;
 static struct runs runs;
@@ -110,6 +105,8 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 /* Retries are quick, so that no test waits for seconds. */
 static struct tw_redis_worker *start_with(struct fixture *fixture,
 					  struct tw_redis_worker_options options)
@@ -153,7 +150,7 @@ static struct http_request request_of(const char *key, size_t index)
 	return request;
 }
 
-static void post_carries_body_headers_key_attempt_and_token(void **state)
+TEST(opened, post_carries_body_headers_key_attempt_and_token)
 {
 	static const char *const headers[] = {"X-Shop: seven", "X-Empty:", "X-Blank: \t "};
 	struct fixture *fixture = *state;
@@ -188,7 +185,7 @@ static void post_carries_body_headers_key_attempt_and_token(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void content_type_of_the_task_replaces_the_default(void **state)
+TEST(opened, content_type_of_the_task_replaces_the_default)
 {
 	static const char *const headers[] = {"content-type: text/plain", "A: b"};
 	struct fixture *fixture = *state;
@@ -210,7 +207,7 @@ static void content_type_of_the_task_replaces_the_default(void **state)
 	worker_stop(worker);
 }
 
-static void every_method_is_sent_with_its_body(void **state)
+TEST(opened, every_method_is_sent_with_its_body)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -246,7 +243,7 @@ static void every_method_is_sent_with_its_body(void **state)
 	worker_stop(worker);
 }
 
-static void answer_without_end_counts_by_its_status(void **state)
+TEST(opened, answer_without_end_counts_by_its_status)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -266,7 +263,7 @@ static void answer_without_end_counts_by_its_status(void **state)
 	worker_stop(worker);
 }
 
-static void idempotency_key_is_key_and_token(void **state)
+TEST(opened, idempotency_key_is_key_and_token)
 {
 	static const char *const headers[] = {"idempotency-key: mine", "A: b"};
 	struct fixture *fixture = *state;
@@ -291,7 +288,7 @@ static void idempotency_key_is_key_and_token(void **state)
 }
 
 /* The name has the greatest length, and the header's lines fit into what the server keeps. */
-static void header_without_a_value_is_sent_however_long_its_name_is(void **state)
+TEST(opened, header_without_a_value_is_sent_however_long_its_name_is)
 {
 	static char name[TW_REDIS_HEADERS_MAX + 1];
 	static const char *const header = name;
@@ -312,7 +309,7 @@ static void header_without_a_value_is_sent_however_long_its_name_is(void **state
 	worker_stop(worker);
 }
 
-static void get_has_no_body(void **state)
+TEST(opened, get_has_no_body)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -328,7 +325,7 @@ static void get_has_no_body(void **state)
 	worker_stop(worker);
 }
 
-static void key_that_is_not_printable_is_escaped(void **state)
+TEST(opened, key_that_is_not_printable_is_escaped)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -342,7 +339,7 @@ static void key_that_is_not_printable_is_escaped(void **state)
 	worker_stop(worker);
 }
 
-static void large_body_arrives_whole(void **state)
+TEST(opened, large_body_arrives_whole)
 {
 	static char body[TW_REDIS_BODY_MAX];
 	struct fixture *fixture = *state;
@@ -359,7 +356,7 @@ static void large_body_arrives_whole(void **state)
 	worker_stop(worker);
 }
 
-static void every_2xx_is_success(void **state)
+TEST(opened, every_2xx_is_success)
 {
 	static const char *const paths[] = {"/200", "/201", "/202", "/204", "/299"};
 	struct fixture *fixture = *state;
@@ -375,7 +372,7 @@ static void every_2xx_is_success(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
 }
 
-static void unavailable_server_is_called_again(void **state)
+TEST(opened, unavailable_server_is_called_again)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -411,18 +408,18 @@ static void assert_is_called_after_a_pause(struct fixture *fixture, const char *
 	worker_stop(worker);
 }
 
-static void too_many_requests_are_called_after_a_pause(void **state)
+TEST(opened, too_many_requests_are_called_after_a_pause)
 {
 	assert_is_called_after_a_pause(*state, "/limited");
 }
 
-static void unavailable_server_with_a_date_is_called_after_a_pause(void **state)
+TEST(opened, unavailable_server_with_a_date_is_called_after_a_pause)
 {
 	assert_is_called_after_a_pause(*state, "/dated");
 }
 
 /* Each task has one attempt, and all are done, though the host refuses most that come at once. */
-static void host_that_limits_requests_is_called_at_its_rate(void **state)
+TEST(opened, host_that_limits_requests_is_called_at_its_rate)
 {
 	enum { TASKS = 100 };
 	struct fixture *fixture = *state;
@@ -458,7 +455,7 @@ static struct rlimit leave_no_descriptor(void)
 	return before;
 }
 
-static void task_without_a_descriptor_is_given_back(void **state)
+TEST(opened, task_without_a_descriptor_is_given_back)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -479,7 +476,7 @@ static void task_without_a_descriptor_is_given_back(void **state)
 }
 
 /* curl also accepts a switch of protocols that it has not requested. */
-static void status_that_is_of_no_class_has_its_end(void **state)
+TEST(opened, status_that_is_of_no_class_has_its_end)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -493,7 +490,7 @@ static void status_that_is_of_no_class_has_its_end(void **state)
 	worker_stop(worker);
 }
 
-static void answer_may_snooze(void **state)
+TEST(opened, answer_may_snooze)
 {
 	static const char *const paths[] = {"/snooze/200", "/snooze/503", "/snooze/404"};
 	struct fixture *fixture = *state;
@@ -512,7 +509,7 @@ static void answer_may_snooze(void **state)
 	worker_stop(worker);
 }
 
-static void other_4xx_and_redirects_are_dead_at_once(void **state)
+TEST(opened, other_4xx_and_redirects_are_dead_at_once)
 {
 	static const char *const paths[] = {"/400", "/401", "/404", "/410",
 					    "/422", "/300", "/302", "/304"};
@@ -531,7 +528,7 @@ static void other_4xx_and_redirects_are_dead_at_once(void **state)
 	assert_int_equal(stats_of(fixture->redis).dead, 8);
 }
 
-static void failures_that_may_pass_are_retried_until_dead(void **state)
+TEST(opened, failures_that_may_pass_are_retried_until_dead)
 {
 	static const char *const paths[] = {"/408", "/429", "/500", "/502", "/504"};
 	struct fixture *fixture = *state;
@@ -547,7 +544,7 @@ static void failures_that_may_pass_are_retried_until_dead(void **state)
 	worker_stop(worker);
 }
 
-static void no_answer_is_retried(void **state)
+TEST(opened, no_answer_is_retried)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
@@ -567,7 +564,7 @@ static void no_answer_is_retried(void **state)
 	worker_stop(worker);
 }
 
-static void url_that_curl_does_not_take_is_dead_at_once(void **state)
+TEST(opened, url_that_curl_does_not_take_is_dead_at_once)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -579,7 +576,7 @@ static void url_that_curl_does_not_take_is_dead_at_once(void **state)
 	worker_stop(worker);
 }
 
-static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
+TEST(opened, scheme_that_came_into_redis_another_way_is_not_called)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -599,7 +596,7 @@ static void scheme_that_came_into_redis_another_way_is_not_called(void **state)
 	worker_stop(worker);
 }
 
-static void callback_longer_than_its_lease_is_extended_and_made_once(void **state)
+TEST(opened, callback_longer_than_its_lease_is_extended_and_made_once)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
@@ -618,7 +615,7 @@ static void callback_longer_than_its_lease_is_extended_and_made_once(void **stat
 	worker_stop(worker);
 }
 
-static void no_more_callbacks_at_a_time_than_asked_for(void **state)
+TEST(opened, no_more_callbacks_at_a_time_than_asked_for)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -631,7 +628,7 @@ static void no_more_callbacks_at_a_time_than_asked_for(void **state)
 	worker_stop(worker);
 }
 
-static void sixty_four_callbacks_run_at_a_time(void **state)
+TEST(opened, sixty_four_callbacks_run_at_a_time)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -652,7 +649,7 @@ static void add_call_to(struct fixture *fixture, const struct http_server *serve
 	add_callback(fixture->redis, key, url, 5);
 }
 
-static void host_that_hangs_holds_up_no_other(void **state)
+TEST(opened, host_that_hangs_holds_up_no_other)
 {
 	enum { HANGING = 300, OTHERS = 100 };
 	struct fixture *fixture = *state;
@@ -687,7 +684,7 @@ static void host_that_hangs_holds_up_no_other(void **state)
 	http_server_stop(&other);
 }
 
-static void slow_host_gets_all_its_calls_in_time(void **state)
+TEST(opened, slow_host_gets_all_its_calls_in_time)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -704,7 +701,7 @@ static void slow_host_gets_all_its_calls_in_time(void **state)
 	worker_stop(worker);
 }
 
-static void two_thousand_callbacks_are_made_once_each(void **state)
+TEST(opened, two_thousand_callbacks_are_made_once_each)
 {
 	enum { COUNT = TEST_SHARE_OF(2000) };
 	struct fixture *fixture = *state;
@@ -718,7 +715,7 @@ static void two_thousand_callbacks_are_made_once_each(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void stop_breaks_off_callbacks_after_the_grace_and_gives_them_back(void **state)
+TEST(opened, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -734,7 +731,7 @@ static void stop_breaks_off_callbacks_after_the_grace_and_gives_them_back(void *
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 }
 
-static void stop_gives_back_callbacks_that_wait_for_their_host(void **state)
+TEST(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 {
 	enum { CALLS = 60 };
 	struct fixture *fixture = *state;
@@ -754,7 +751,7 @@ static void stop_gives_back_callbacks_that_wait_for_their_host(void **state)
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
-static void handler_may_take_callbacks_too(void **state)
+TEST(opened, handler_may_take_callbacks_too)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.handler_for_callbacks = true};
@@ -769,7 +766,7 @@ static void handler_may_take_callbacks_too(void **state)
 	worker_stop(worker);
 }
 
-static void task_without_callback_fails_where_no_handler_is(void **state)
+TEST(opened, task_without_callback_fails_where_no_handler_is)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -782,44 +779,4 @@ static void task_without_callback_fails_where_no_handler_is(void **state)
 	worker_stop(worker);
 }
 
-#define CALLBACK_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CALLBACK_TEST(post_carries_body_headers_key_attempt_and_token),
-		CALLBACK_TEST(content_type_of_the_task_replaces_the_default),
-		CALLBACK_TEST(header_without_a_value_is_sent_however_long_its_name_is),
-		CALLBACK_TEST(get_has_no_body),
-		CALLBACK_TEST(every_method_is_sent_with_its_body),
-		CALLBACK_TEST(answer_without_end_counts_by_its_status),
-		CALLBACK_TEST(idempotency_key_is_key_and_token),
-		CALLBACK_TEST(key_that_is_not_printable_is_escaped),
-		CALLBACK_TEST(large_body_arrives_whole),
-		CALLBACK_TEST(every_2xx_is_success),
-		CALLBACK_TEST(unavailable_server_is_called_again),
-		CALLBACK_TEST(too_many_requests_are_called_after_a_pause),
-		CALLBACK_TEST(unavailable_server_with_a_date_is_called_after_a_pause),
-		CALLBACK_TEST(host_that_limits_requests_is_called_at_its_rate),
-		CALLBACK_TEST(task_without_a_descriptor_is_given_back),
-		CALLBACK_TEST(status_that_is_of_no_class_has_its_end),
-		CALLBACK_TEST(answer_may_snooze),
-		CALLBACK_TEST(other_4xx_and_redirects_are_dead_at_once),
-		CALLBACK_TEST(failures_that_may_pass_are_retried_until_dead),
-		CALLBACK_TEST(no_answer_is_retried),
-		CALLBACK_TEST(url_that_curl_does_not_take_is_dead_at_once),
-		CALLBACK_TEST(scheme_that_came_into_redis_another_way_is_not_called),
-		CALLBACK_TEST(callback_longer_than_its_lease_is_extended_and_made_once),
-		CALLBACK_TEST(no_more_callbacks_at_a_time_than_asked_for),
-		CALLBACK_TEST(sixty_four_callbacks_run_at_a_time),
-		CALLBACK_TEST(host_that_hangs_holds_up_no_other),
-		CALLBACK_TEST(slow_host_gets_all_its_calls_in_time),
-		CALLBACK_TEST(two_thousand_callbacks_are_made_once_each),
-		CALLBACK_TEST(stop_breaks_off_callbacks_after_the_grace_and_gives_them_back),
-		CALLBACK_TEST(stop_gives_back_callbacks_that_wait_for_their_host),
-		CALLBACK_TEST(handler_may_take_callbacks_too),
-		CALLBACK_TEST(task_without_callback_fails_where_no_handler_is),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -3,16 +3,11 @@
  * another. */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "redis/client/client.h"
 #include "support/false_server.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 enum { THREADS = 16, EACH = 200 };
 
@@ -48,7 +43,7 @@ static void *call_about_tasks(void *argument)
 	return NULL;
 }
 
-static void calls_of_many_threads_have_their_own_answers(void **state)
+TEST(fixture, calls_of_many_threads_have_their_own_answers)
 {
 	struct fixture *fixture = *state;
 	struct caller callers[THREADS];
@@ -73,7 +68,7 @@ static void calls_of_many_threads_have_their_own_answers(void **state)
 }
 
 /* More calls run at a time than connections are kept afterwards. */
-static void calls_at_the_same_time_are_not_all_kept(void **state)
+TEST(fixture, calls_at_the_same_time_are_not_all_kept)
 {
 	enum { MANY = 100 };
 	struct fixture *fixture = *state;
@@ -115,7 +110,7 @@ static void *cancel_stuck(void *argument)
 	return NULL;
 }
 
-static void call_that_is_tried_again_holds_up_no_other(void **state)
+TEST(fixture, call_that_is_tried_again_holds_up_no_other)
 {
 	struct false_server server;
 	struct caller caller = {0};
@@ -136,7 +131,7 @@ static void call_that_is_tried_again_holds_up_no_other(void **state)
 	false_server_stop(&server);
 }
 
-static void thread_may_have_a_patience_of_its_own(void **state)
+TEST(fixture, thread_may_have_a_patience_of_its_own)
 {
 	struct false_server server;
 	struct tw_redis_error error;
@@ -215,7 +210,7 @@ static void one_call_await_sleep(struct one_call *call)
 	WAIT_UNTIL(thread_is_asleep(atomic_load_explicit(&call->id, memory_order_relaxed)));
 }
 
-static void thread_that_is_cancelled_in_a_call_holds_up_no_other(void **state)
+TEST(fixture, thread_that_is_cancelled_in_a_call_holds_up_no_other)
 {
 	static struct one_call calls[3];
 	struct false_server server;
@@ -259,7 +254,7 @@ static void *open_one(void *argument)
 	return NULL;
 }
 
-static void thread_that_is_cancelled_as_it_opens_goes_on_to_its_end(void **state)
+TEST(fixture, thread_that_is_cancelled_as_it_opens_goes_on_to_its_end)
 {
 	static struct one_call opening = {.ended = -1};
 	char url[64];
@@ -276,16 +271,4 @@ static void thread_that_is_cancelled_as_it_opens_goes_on_to_its_end(void **state
 	close(listener);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(calls_of_many_threads_have_their_own_answers),
-		FIXTURE_TEST(calls_at_the_same_time_are_not_all_kept),
-		FIXTURE_TEST(call_that_is_tried_again_holds_up_no_other),
-		FIXTURE_TEST(thread_may_have_a_patience_of_its_own),
-		FIXTURE_TEST(thread_that_is_cancelled_in_a_call_holds_up_no_other),
-		FIXTURE_TEST(thread_that_is_cancelled_as_it_opens_goes_on_to_its_end),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -7,17 +7,11 @@
  */
 #include "support/fixture.h"
 
-#include <errno.h>
 #include <jansson.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "faults/faults.h"
 #include "support/http_server.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 /* A stage is a client with a task on lease, a due task, and dead letters. */
 struct stage {
@@ -318,7 +312,7 @@ static enum tw_status (*const calls[])(struct stage *) = {
 	call_extend,    call_fail,        call_release,    call_get_workers, call_add_calendar,
 	call_get_groups};
 
-static void each_call_meets_each_failure(void **state)
+TEST(fixture, each_call_meets_each_failure)
 {
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct stage stage = {.fixture = *state, .call = calls[i]};
@@ -329,7 +323,7 @@ static void each_call_meets_each_failure(void **state)
 }
 
 /* The wait after a change is a request of its own. */
-static void waited_call_meets_each_failure(void **state)
+TEST(fixture, waited_call_meets_each_failure)
 {
 	struct stage stage = {.fixture = *state, .durability = TW_REDIS_DURABLE_REPLICA};
 	struct redis_server *server = &stage.fixture->server;
@@ -346,7 +340,7 @@ static void waited_call_meets_each_failure(void **state)
 }
 
 /* Nothing of the request was sent, so another connection sends it again. */
-static void request_that_cannot_be_written_is_sent_again(void **state)
+TEST(fixture, request_that_cannot_be_written_is_sent_again)
 {
 	struct fixture *fixture = *state;
 
@@ -399,7 +393,7 @@ static void claim_calendar_with_fault(void *context)
 	tw_redis_close(redis);
 }
 
-static void claim_of_a_calendar_meets_each_failure(void **state)
+TEST(fixture, claim_of_a_calendar_meets_each_failure)
 {
 	assert_true(fail_each(FAULT_ALLOCATION, claim_calendar_with_fault, *state) > 3);
 	assert_true(fail_each(FAULT_DESCRIPTOR, claim_calendar_with_fault, *state) > 0);
@@ -455,7 +449,7 @@ static void open_with_each_failure(const struct tw_redis_options *options)
 }
 
 /* The process's first opening learns how replies are made. */
-static void first_opening_without_memory_spoils_no_other(void **state)
+TEST(once, first_opening_without_memory_spoils_no_other)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = {.url = fixture->server.url, .shards = 4};
@@ -463,14 +457,14 @@ static void first_opening_without_memory_spoils_no_other(void **state)
 	open_with_each_failure(&options);
 }
 
-static void opening_meets_each_failure(void **state)
+TEST(fixture, opening_meets_each_failure)
 {
 	struct tw_redis_options options = options_of(*state);
 
 	open_with_each_failure(&options);
 }
 
-static void opening_over_tls_meets_each_failure(void **state)
+TEST(fixture, opening_over_tls_meets_each_failure)
 {
 	struct redis_server server;
 	char url[64];
@@ -503,7 +497,7 @@ static void opening_over_tls_meets_each_failure(void **state)
 }
 
 /* The Sentinel has a login of its own. */
-static void opening_by_a_sentinel_meets_each_failure(void **state)
+TEST(fixture, opening_by_a_sentinel_meets_each_failure)
 {
 	struct fixture *fixture = *state;
 	const struct redis_server_options server_options = {.sentinel_of = fixture->server.port,
@@ -568,7 +562,7 @@ static void start_with_fault(void *context)
 	}
 }
 
-static void start_of_a_worker_meets_each_failure(void **state)
+TEST(fixture, start_of_a_worker_meets_each_failure)
 {
 	for (enum fault fault = 0; fault < FAULT_KINDS; fault++)
 		(void)fail_each(fault, start_with_fault, *state);
@@ -652,7 +646,7 @@ static void work_with_fault(void *context)
 	runs_free(&work->runs);
 }
 
-static void running_tasks_meets_each_failure(void **state)
+TEST(fixture, running_tasks_meets_each_failure)
 {
 	static struct work work;
 
@@ -720,7 +714,7 @@ static void call_back_with_fault(void *context)
 	runs_free(&runs);
 }
 
-static void callbacks_of_each_kind_meet_each_failure(void **state)
+TEST(fixture, callbacks_of_each_kind_meet_each_failure)
 {
 	static const enum tw_redis_method methods[] = {TW_REDIS_POST, TW_REDIS_GET};
 	static struct callback callback;
@@ -735,7 +729,7 @@ static void callbacks_of_each_kind_meet_each_failure(void **state)
 }
 
 /* No timer reminds the worker of a shard that it could not ask. */
-static void worker_outlives_a_time_without_memory(void **state)
+TEST(fixture, worker_outlives_a_time_without_memory)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND};
@@ -761,7 +755,7 @@ static void worker_outlives_a_time_without_memory(void **state)
 	runs_free(&runs);
 }
 
-static void worker_without_random_numbers_of_the_system_works(void **state)
+TEST(fixture, worker_without_random_numbers_of_the_system_works)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
@@ -786,23 +780,4 @@ static int start_server(void **state)
 	return fixture_start_server(state);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_opening_without_memory_spoils_no_other),
-		FIXTURE_TEST(each_call_meets_each_failure),
-		FIXTURE_TEST(waited_call_meets_each_failure),
-		FIXTURE_TEST(request_that_cannot_be_written_is_sent_again),
-		FIXTURE_TEST(claim_of_a_calendar_meets_each_failure),
-		FIXTURE_TEST(opening_meets_each_failure),
-		FIXTURE_TEST(opening_over_tls_meets_each_failure),
-		FIXTURE_TEST(opening_by_a_sentinel_meets_each_failure),
-		FIXTURE_TEST(start_of_a_worker_meets_each_failure),
-		FIXTURE_TEST(running_tasks_meets_each_failure),
-		FIXTURE_TEST(callbacks_of_each_kind_meet_each_failure),
-		FIXTURE_TEST(worker_outlives_a_time_without_memory),
-		FIXTURE_TEST(worker_without_random_numbers_of_the_system_works),
-	};
-
-	return cmocka_run_group_tests(tests, start_server, fixture_stop_server);
-}
+TEST_FILE(start_server, fixture_stop_server)

@@ -5,18 +5,9 @@
  */
 #include "support/fixture.h"
 
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "support/wait.h"
 
 enum { COUNT = 300 };
 
@@ -109,7 +100,7 @@ static pid_t worker_start(const struct fixture *fixture, int number)
 		pause();
 }
 
-static void clocks_that_differ_by_hours_change_nothing(void **state)
+TEST(fixture, clocks_that_differ_by_hours_change_nothing)
 {
 	struct fixture *fixture = *state;
 	pid_t workers[2];
@@ -142,11 +133,4 @@ static void clocks_that_differ_by_hours_change_nothing(void **state)
 	shared = NULL;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(clocks_that_differ_by_hours_change_nothing),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

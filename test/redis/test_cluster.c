@@ -3,15 +3,8 @@
  * no task is lost. */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/cluster.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 #include "redis/wire/space.h"
 
@@ -60,6 +53,8 @@ static int close_all(void **state)
 	tw_redis_close(redis);
 	return 0;
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 static unsigned slot_of(unsigned shard)
 {
@@ -143,7 +138,7 @@ static void nothing(void)
 {
 }
 
-static void tasks_of_all_nodes_run_once(void **state)
+TEST(opened, tasks_of_all_nodes_run_once)
 {
 	bool used[CLUSTER_NODES] = {false};
 
@@ -172,7 +167,7 @@ static int count_clients(struct redis_server *server)
 }
 
 /* There is one connection to each node, and one to any node for hints. */
-static void worker_of_two_namespaces_needs_no_more_connections(void **state)
+TEST(opened, worker_of_two_namespaces_needs_no_more_connections)
 {
 	enum { EACH = 150 };
 	const struct tw_redis_source sources[] = {{.name_space = name_space},
@@ -209,7 +204,7 @@ static void worker_of_two_namespaces_needs_no_more_connections(void **state)
 	tw_redis_close(beside);
 }
 
-static void new_namespace_has_16_shards(void **state)
+TEST(opened, new_namespace_has_16_shards)
 {
 	struct tw_redis *others[2];
 
@@ -224,7 +219,7 @@ static void new_namespace_has_16_shards(void **state)
 		tw_redis_close(others[i]);
 }
 
-static void calls_reach_every_node(void **state)
+TEST(opened, calls_reach_every_node)
 {
 	static struct tw_redis_task tasks[200];
 	static char keys[200][KEY_SIZE];
@@ -276,7 +271,7 @@ static void move_all_slots(void)
 	}
 }
 
-static void slots_moved_in_mid_run_lose_nothing(void **state)
+TEST(opened, slots_moved_in_mid_run_lose_nothing)
 {
 	run_disturbed(move_all_slots, 1);
 }
@@ -301,7 +296,7 @@ static void assert_one_group(uint64_t waiting, uint64_t running)
 	assert_int_equal(group.running, running);
 }
 
-static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
+TEST(opened, empty_slot_on_its_way_takes_tasks_at_once)
 {
 	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
 	int source = cluster_owner(&cluster, slot);
@@ -334,7 +329,7 @@ static void empty_slot_on_its_way_takes_tasks_at_once(void **state)
 }
 
 /* One key of a slot is still at the old node, so a change at the new one would be incomplete. */
-static void slot_half_on_its_way_is_waited_for(void **state)
+TEST(opened, slot_half_on_its_way_is_waited_for)
 {
 	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
 	int source = cluster_owner(&cluster, slot);
@@ -359,7 +354,7 @@ static void slot_half_on_its_way_is_waited_for(void **state)
 }
 
 /* The keys that all scripts name are at the new node, and only those of groups are not. */
-static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **state)
+TEST(opened, slot_whose_keys_of_groups_are_on_their_way_is_waited_for)
 {
 	static const char *const first[] = {"due", "body", "added"};
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .group = "g"};
@@ -389,7 +384,7 @@ static void slot_whose_keys_of_groups_are_on_their_way_is_waited_for(void **stat
 }
 
 /* The other keys of the namespace are not there yet. */
-static void layout_of_a_slot_on_its_way_is_read_where_it_is(void **state)
+TEST(opened, layout_of_a_slot_on_its_way_is_read_where_it_is)
 {
 	unsigned slot = slot_of(SHARD_NONE);
 	int source = cluster_owner(&cluster, slot);
@@ -413,7 +408,7 @@ static void announce_hosts(const char *how)
 
 /* The first node is reached by a unix socket and gives ports without hosts, which are on this
  * machine. */
-static void nodes_without_hosts_are_found_from_a_unix_socket(void **state)
+TEST(opened, nodes_without_hosts_are_found_from_a_unix_socket)
 {
 	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
 	int owner = cluster_owner(&cluster, slot);
@@ -570,7 +565,7 @@ static void calls_beside_silence(struct tw_redis *client, int node)
 }
 
 /* The silent node is the first that would be asked for the map. */
-static void silent_node_holds_up_no_call_for_another(void **state)
+TEST(opened, silent_node_holds_up_no_call_for_another)
 {
 	struct tw_redis *client = open_patient_client(0);
 
@@ -583,7 +578,7 @@ static void silent_node_holds_up_no_call_for_another(void **state)
 }
 
 /* The system accepts connections for the silent node. */
-static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
+TEST(opened, connecting_a_silent_node_holds_up_no_call_for_another)
 {
 	/* Opening asks the layout's node only, so the others are not connected yet. */
 	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
@@ -597,7 +592,7 @@ static void connecting_a_silent_node_holds_up_no_call_for_another(void **state)
 }
 
 /* The map is to be read again, and the node would have to be connected for that. */
-static void node_that_was_silent_is_not_asked_for_the_map(void **state)
+TEST(opened, node_that_was_silent_is_not_asked_for_the_map)
 {
 	char silent[KEY_SIZE];
 	char other[KEY_SIZE];
@@ -625,7 +620,7 @@ static void node_that_was_silent_is_not_asked_for_the_map(void **state)
 
 /* A task of a healthy node runs, and its lease is extended, while a claim waits for a silent
  * node. */
-static void silent_node_holds_up_no_task_of_another(void **state)
+TEST(opened, silent_node_holds_up_no_task_of_another)
 {
 	struct tw_redis_worker_options worker_options = {.lease = 3 * TW_SECOND};
 	struct tw_redis_worker_stats stats;
@@ -670,7 +665,7 @@ static void silent_node_holds_up_no_task_of_another(void **state)
 }
 
 /* The worker knows one node, and its first claims connect the others. */
-static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
+TEST(opened, connecting_a_silent_node_holds_up_no_task_of_another)
 {
 	int known = cluster_owner(&cluster, slot_of(SHARD_NONE));
 	int node = (known + 1) % CLUSTER_NODES;
@@ -701,7 +696,7 @@ static void connecting_a_silent_node_holds_up_no_task_of_another(void **state)
 }
 
 /* The other nodes' replies do not count: there is one loss, and one return. */
-static void missing_node_is_reported_once(void **state)
+TEST(opened, missing_node_is_reported_once)
 {
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
@@ -747,34 +742,9 @@ static void restart_a_node(void)
 	cluster_wait_until_well(&cluster);
 }
 
-static void node_restarted_in_mid_run_loses_nothing(void **state)
+TEST(opened, node_restarted_in_mid_run_loses_nothing)
 {
 	run_disturbed(restart_a_node, 3);
 }
 
-#define CLUSTER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CLUSTER_TEST(tasks_of_all_nodes_run_once),
-		CLUSTER_TEST(worker_of_two_namespaces_needs_no_more_connections),
-		CLUSTER_TEST(new_namespace_has_16_shards),
-		CLUSTER_TEST(calls_reach_every_node),
-		CLUSTER_TEST(empty_slot_on_its_way_takes_tasks_at_once),
-		CLUSTER_TEST(slot_whose_keys_of_groups_are_on_their_way_is_waited_for),
-		CLUSTER_TEST(layout_of_a_slot_on_its_way_is_read_where_it_is),
-		CLUSTER_TEST(slot_half_on_its_way_is_waited_for),
-		CLUSTER_TEST(nodes_without_hosts_are_found_from_a_unix_socket),
-		CLUSTER_TEST(silent_node_holds_up_no_call_for_another),
-		CLUSTER_TEST(connecting_a_silent_node_holds_up_no_call_for_another),
-		CLUSTER_TEST(node_that_was_silent_is_not_asked_for_the_map),
-		CLUSTER_TEST(silent_node_holds_up_no_task_of_another),
-		CLUSTER_TEST(connecting_a_silent_node_holds_up_no_task_of_another),
-		CLUSTER_TEST(missing_node_is_reported_once),
-		CLUSTER_TEST(slots_moved_in_mid_run_lose_nothing),
-		CLUSTER_TEST(node_restarted_in_mid_run_loses_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
-}
+TEST_FILE(start_cluster, stop_cluster)

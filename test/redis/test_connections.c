@@ -4,18 +4,11 @@
 #include "support/fixture.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
@@ -24,7 +17,6 @@
 #include "support/proxy.h"
 #include "support/runs.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 #include "redis/wire/tls.h"
 
 enum { URL_SIZE = 1200, PATH_SIZE = 320 };
@@ -57,6 +49,8 @@ static int reset_server(void **state)
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.tls_port);
 	return 0;
 }
+
+static const struct test_kind kind_opened = {.open = reset_server};
 
 static struct tw_redis_options secure_options(void)
 {
@@ -93,7 +87,7 @@ static int connections_with(const char *words)
 	return count;
 }
 
-static void tasks_and_their_worker_go_over_tls(void **state)
+TEST(opened, tasks_and_their_worker_go_over_tls)
 {
 	struct tw_redis_options options = secure_options();
 	struct tw_redis_worker_options worker_options = {0};
@@ -118,7 +112,7 @@ static void tasks_and_their_worker_go_over_tls(void **state)
 	runs_free(&runs);
 }
 
-static void large_body_goes_over_tls(void **state)
+TEST(opened, large_body_goes_over_tls)
 {
 	const struct tw_redis_options options = secure_options();
 	struct tw_redis *redis = client_open(&options);
@@ -139,7 +133,7 @@ static void large_body_goes_over_tls(void **state)
 	free(body);
 }
 
-static void certificate_for_another_name_is_refused(void **state)
+TEST(opened, certificate_for_another_name_is_refused)
 {
 	struct tw_redis_options options = secure_options();
 
@@ -160,7 +154,7 @@ static void certificate_for_another_name_is_refused(void **state)
 		       X509_verify_cert_error_string(X509_V_ERR_IP_ADDRESS_MISMATCH));
 }
 
-static void certificate_of_an_unknown_authority_is_refused(void **state)
+TEST(opened, certificate_of_an_unknown_authority_is_refused)
 {
 	struct tw_redis_options options = secure_options();
 	char other[PATH_SIZE];
@@ -176,7 +170,7 @@ static void certificate_of_an_unknown_authority_is_refused(void **state)
 	unsetenv("SSL_CERT_FILE");
 }
 
-static void expired_certificate_is_refused(void **state)
+TEST(opened, expired_certificate_is_refused)
 {
 	const struct tw_redis_options options = secure_options();
 
@@ -185,7 +179,7 @@ static void expired_certificate_is_refused(void **state)
 		       X509_verify_cert_error_string(X509_V_ERR_CERT_HAS_EXPIRED));
 }
 
-static void server_that_wants_a_certificate_gets_one(void **state)
+TEST(opened, server_that_wants_a_certificate_gets_one)
 {
 	struct tw_redis_options options = secure_options();
 	char path[PATH_SIZE];
@@ -207,7 +201,7 @@ static void server_that_wants_a_certificate_gets_one(void **state)
 	tw_redis_close(client_open(&(struct tw_redis_options){.url = url, .shards = 4}));
 }
 
-static void files_that_cannot_be_used_are_named(void **state)
+TEST(opened, files_that_cannot_be_used_are_named)
 {
 	struct tw_redis_options options = secure_options();
 	char longer[PATH_MAX + 10];
@@ -231,7 +225,7 @@ static void files_that_cannot_be_used_are_named(void **state)
 	assert_refused(&options, TW_INVALID, "too long");
 }
 
-static void error_of_openssl_without_a_text_has_words(void **state)
+TEST(opened, error_of_openssl_without_a_text_has_words)
 {
 	char text[64];
 
@@ -292,7 +286,7 @@ static void reset(int descriptor)
 	setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
-static void server_that_ends_a_handshake_is_reported(void **state)
+TEST(opened, server_that_ends_a_handshake_is_reported)
 {
 	struct tw_redis_options options = secure_options();
 	struct peer peer;
@@ -316,7 +310,7 @@ static void send_without_end(int descriptor)
 		fine = socket_send(descriptor, data, sizeof(data));
 }
 
-static void reply_without_end_is_not_taken(void **state)
+TEST(opened, reply_without_end_is_not_taken)
 {
 	const struct tw_redis_options options = {.url = url, .reply_timeout = TW_HOUR};
 	struct peer peer;
@@ -328,7 +322,7 @@ static void reply_without_end_is_not_taken(void **state)
 }
 
 /* The server closes every connection except the test's own, with TLS's close_notify. */
-static void closed_connection_with_tls_is_opened_again(void **state)
+TEST(opened, closed_connection_with_tls_is_opened_again)
 {
 	const struct tw_redis_options options = secure_options();
 	struct tw_redis *redis = client_open(&options);
@@ -374,7 +368,7 @@ static void assert_nothing_is_taken(const char *at)
 	free(body);
 }
 
-static void server_that_takes_nothing_is_given_up_in_time(void **state)
+TEST(opened, server_that_takes_nothing_is_given_up_in_time)
 {
 	char plain[URL_SIZE];
 
@@ -383,7 +377,7 @@ static void server_that_takes_nothing_is_given_up_in_time(void **state)
 	assert_nothing_is_taken(url);
 }
 
-static void plain_port_is_no_port_for_tls(void **state)
+TEST(opened, plain_port_is_no_port_for_tls)
 {
 	struct tw_redis_options options = secure_options();
 	int64_t before = wall_clock();
@@ -397,7 +391,7 @@ static void plain_port_is_no_port_for_tls(void **state)
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
 }
 
-static void unix_socket_is_a_server_too(void **state)
+TEST(opened, unix_socket_is_a_server_too)
 {
 	struct tw_redis_options options = {.url = url, .shards = 4, .client_name = "by-path"};
 	char path[PATH_SIZE];
@@ -448,7 +442,7 @@ static int crowded_listen(const char *path, int fillers[2])
 	return listener;
 }
 
-static void unix_socket_with_a_full_queue_is_waited_for(void **state)
+TEST(opened, unix_socket_with_a_full_queue_is_waited_for)
 {
 	struct tw_redis_options options = {.url = url, .shards = 4};
 	char path[PATH_SIZE];
@@ -477,7 +471,7 @@ static void unix_socket_with_a_full_queue_is_waited_for(void **state)
 	false_server_stop(&crowded);
 }
 
-static void first_address_that_answers_is_taken(void **state)
+TEST(opened, first_address_that_answers_is_taken)
 {
 	const struct tw_redis_options options = {.url = url, .shards = 4};
 	struct tw_redis *redis;
@@ -539,7 +533,7 @@ static int silent_listen(int *port, int fillers[2])
 	return listener;
 }
 
-static void silent_address_of_a_name_leaves_time_for_the_next(void **state)
+TEST(opened, silent_address_of_a_name_leaves_time_for_the_next)
 {
 	const struct tw_redis_options options = {
 		.url = "redis://two.invalid", .shards = 4, .connect_timeout = TW_SECOND};
@@ -567,14 +561,14 @@ static void silent_address_of_a_name_leaves_time_for_the_next(void **state)
 	close(listener);
 }
 
-static void name_without_an_address_is_reported(void **state)
+TEST(opened, name_without_an_address_is_reported)
 {
 	const struct tw_redis_options options = {.url = "redis://none.invalid"};
 
 	assert_refused(&options, TW_REDIS_UNREACHABLE, gai_strerror(EAI_NONAME));
 }
 
-static void time_limits_may_be_unlimited(void **state)
+TEST(opened, time_limits_may_be_unlimited)
 {
 	const struct tw_redis_options options = {.url = url,
 						 .shards = 4,
@@ -589,7 +583,7 @@ static void time_limits_may_be_unlimited(void **state)
 	tw_redis_close(redis);
 }
 
-static void connections_have_a_name_and_keepalive(void **state)
+TEST(opened, connections_have_a_name_and_keepalive)
 {
 	struct tw_redis_options options = {.url = url, .shards = 4};
 	struct tw_redis_worker_options worker_options = {0};
@@ -612,7 +606,7 @@ static void connections_have_a_name_and_keepalive(void **state)
 	runs_free(&runs);
 }
 
-static void database_out_of_range_is_not_a_refused_login(void **state)
+TEST(opened, database_out_of_range_is_not_a_refused_login)
 {
 	const struct tw_redis_options options = {.url = url, .shards = 4};
 
@@ -620,7 +614,7 @@ static void database_out_of_range_is_not_a_refused_login(void **state)
 	assert_refused(&options, TW_INVALID, "database");
 }
 
-static void reply_that_drips_has_one_deadline(void **state)
+TEST(opened, reply_that_drips_has_one_deadline)
 {
 	const struct tw_redis_options options = {.url = url, .shards = 4, .patience = -1};
 	struct tw_redis *redis;
@@ -640,34 +634,4 @@ static void reply_that_drips_has_one_deadline(void **state)
 	proxy_stop(&proxy);
 }
 
-#define CONNECTION_TEST(test) cmocka_unit_test_setup(test, reset_server)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONNECTION_TEST(tasks_and_their_worker_go_over_tls),
-		CONNECTION_TEST(large_body_goes_over_tls),
-		CONNECTION_TEST(certificate_for_another_name_is_refused),
-		CONNECTION_TEST(certificate_of_an_unknown_authority_is_refused),
-		CONNECTION_TEST(expired_certificate_is_refused),
-		CONNECTION_TEST(server_that_wants_a_certificate_gets_one),
-		CONNECTION_TEST(files_that_cannot_be_used_are_named),
-		CONNECTION_TEST(error_of_openssl_without_a_text_has_words),
-		CONNECTION_TEST(server_that_ends_a_handshake_is_reported),
-		CONNECTION_TEST(reply_without_end_is_not_taken),
-		CONNECTION_TEST(closed_connection_with_tls_is_opened_again),
-		CONNECTION_TEST(server_that_takes_nothing_is_given_up_in_time),
-		CONNECTION_TEST(plain_port_is_no_port_for_tls),
-		CONNECTION_TEST(unix_socket_is_a_server_too),
-		CONNECTION_TEST(unix_socket_with_a_full_queue_is_waited_for),
-		CONNECTION_TEST(first_address_that_answers_is_taken),
-		CONNECTION_TEST(silent_address_of_a_name_leaves_time_for_the_next),
-		CONNECTION_TEST(name_without_an_address_is_reported),
-		CONNECTION_TEST(time_limits_may_be_unlimited),
-		CONNECTION_TEST(connections_have_a_name_and_keepalive),
-		CONNECTION_TEST(database_out_of_range_is_not_a_refused_login),
-		CONNECTION_TEST(reply_that_drips_has_one_deadline),
-	};
-
-	return cmocka_run_group_tests(tests, open_server, close_server);
-}
+TEST_FILE(open_server, close_server)

@@ -8,9 +8,6 @@
 #include "support/fixture.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
 
 #include "redis/client/client.h"
@@ -18,7 +15,6 @@
 #include "support/false_server.h"
 #include "support/runs.h"
 #include "support/sentinels.h"
-#include "support/wait.h"
 
 enum { REPLY_SIZE = 400, URL_SIZE = 300, HOLD_MS = 600000 };
 
@@ -43,6 +39,8 @@ static int close_false(void **state)
 	false_server_stop(&server);
 	return 0;
 }
+
+static const struct test_kind kind_opened = {.open = open_false, .close = close_false};
 
 /* Sets what the false server reports as its version, its file and its replicas. */
 static void be_version(const char *version, int append_only, int replicas)
@@ -78,7 +76,7 @@ static void have_config(const char *fsync, const char *pauses)
 #define UNKNOWN "-ERR unknown command 'WAITAOF', with args beginning with:"
 #define NO_RIGHT "-NOPERM this user has no permissions to run the command"
 
-static void server_that_cannot_give_it_is_refused(void **state)
+TEST(opened, server_that_cannot_give_it_is_refused)
 {
 	static const struct {
 		enum tw_redis_durability durability;
@@ -150,7 +148,7 @@ static void server_that_cannot_give_it_is_refused(void **state)
 	}
 }
 
-static void right_to_wait_for_a_replica_is_needed(void **state)
+TEST(opened, right_to_wait_for_a_replica_is_needed)
 {
 	const struct tw_redis_options options = {
 		.url = server.url, .shards = 4, .durability = TW_REDIS_DURABLE_REPLICA};
@@ -161,7 +159,7 @@ static void right_to_wait_for_a_replica_is_needed(void **state)
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_REFUSED);
 }
 
-static void right_to_see_replicas_is_needed(void **state)
+TEST(opened, right_to_see_replicas_is_needed)
 {
 	const struct tw_redis_options options = {.url = server.url,
 						 .shards = 4,
@@ -175,7 +173,7 @@ static void right_to_see_replicas_is_needed(void **state)
 	assert_non_null(strstr(error.text, "NOPERM"));
 }
 
-static void unknown_durability_is_invalid(void **state)
+TEST(opened, unknown_durability_is_invalid)
 {
 	static const int none[] = {-1, TW_REDIS_DURABLE_BOTH + 1};
 	struct tw_redis *redis;
@@ -203,7 +201,7 @@ static struct tw_redis *open_both(void)
 						      .durability = TW_REDIS_DURABLE_BOTH});
 }
 
-static void change_is_confirmed_by_both_waits_or_unknown(void **state)
+TEST(opened, change_is_confirmed_by_both_waits_or_unknown)
 {
 	static const struct {
 		const char *waitaof;
@@ -243,7 +241,7 @@ static void change_is_confirmed_by_both_waits_or_unknown(void **state)
 	}
 }
 
-static void pause_whose_wait_is_lost_is_made_again(void **state)
+TEST(opened, pause_whose_wait_is_lost_is_made_again)
 {
 	struct tw_redis *redis = open_both();
 
@@ -259,7 +257,7 @@ static void pause_whose_wait_is_lost_is_made_again(void **state)
 }
 
 /* A wait over a connection that has changed nothing confirms nothing. */
-static void wait_behind_a_refused_mark_confirms_nothing(void **state)
+TEST(opened, wait_behind_a_refused_mark_confirms_nothing)
 {
 	struct tw_redis *redis = open_both();
 	struct tw_redis_error error = {0};
@@ -307,7 +305,7 @@ static size_t answer_end_without_wait(void *context, const redisReply *request, 
 }
 
 /* The server that answers the second report may be another one, which has lost the first. */
-static void end_whose_wait_is_lost_is_confirmed_or_not(void **state)
+TEST(opened, end_whose_wait_is_lost_is_confirmed_or_not)
 {
 	static const struct {
 		enum tw_redis_outcome outcome;
@@ -426,7 +424,7 @@ static struct tw_redis *open_for(enum tw_redis_durability durability)
 						      .durability = durability});
 }
 
-static void each_durability_is_given(void **state)
+TEST(once, each_durability_is_given)
 {
 	for (enum tw_redis_durability i = 0; i <= TW_REDIS_DURABLE_BOTH; i++) {
 		struct tw_redis *redis = open_for(i);
@@ -444,7 +442,7 @@ static void each_durability_is_given(void **state)
 	WAIT_UNTIL(redis_server_count_keys(&master, "default") == 0);
 }
 
-static void disk_that_is_written_each_second_is_waited_for(void **state)
+TEST(once, disk_that_is_written_each_second_is_waited_for)
 {
 	enum tw_status expected = has_waitaof(&master) ? TW_OK : TW_REDIS_UNFIT;
 	const struct tw_redis_options options = {
@@ -463,7 +461,7 @@ static void disk_that_is_written_each_second_is_waited_for(void **state)
 	freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync always"));
 }
 
-static void what_changes_nothing_is_not_waited_for(void **state)
+TEST(once, what_changes_nothing_is_not_waited_for)
 {
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
 	struct tw_redis_limits limits;
@@ -498,7 +496,7 @@ static long times_slept(void)
 	return usage.ru_nvcsw;
 }
 
-static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
+TEST(once, frozen_replica_leaves_the_outcome_unknown_in_time)
 {
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
 	struct tw_redis_error error;
@@ -523,7 +521,7 @@ static void frozen_replica_leaves_the_outcome_unknown_in_time(void **state)
 }
 
 /* Another connection has made the change, so this call makes none. */
-static void call_that_finds_its_change_made_waits_for_it(void **state)
+TEST(once, call_that_finds_its_change_made_waits_for_it)
 {
 	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
@@ -539,7 +537,7 @@ static void call_that_finds_its_change_made_waits_for_it(void **state)
 }
 
 /* A handle's first change, which finds its change made, is confirmed by the mark alone. */
-static void what_is_marked_at_full_memory_is_confirmed(void **state)
+TEST(once, what_is_marked_at_full_memory_is_confirmed)
 {
 	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
@@ -567,7 +565,7 @@ static void what_is_marked_at_full_memory_is_confirmed(void **state)
 }
 
 /* The server refuses all changes, and so the mark. */
-static void nothing_is_confirmed_while_replicas_are_missing(void **state)
+TEST(once, nothing_is_confirmed_while_replicas_are_missing)
 {
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
 	struct tw_redis_error error;
@@ -595,7 +593,7 @@ static void *add_many_times(void *redis)
 	return NULL;
 }
 
-static void threads_share_waits(void **state)
+TEST(once, threads_share_waits)
 {
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
 	int64_t waits = calls_of(&master, "wait");
@@ -611,7 +609,7 @@ static void threads_share_waits(void **state)
 	tw_redis_close(redis);
 }
 
-static void worker_reports_what_a_replica_has(void **state)
+TEST(once, worker_reports_what_a_replica_has)
 {
 	const struct tw_redis_options options = {.url = master.url,
 						 .name_space = "worker",
@@ -649,7 +647,7 @@ static void worker_reports_what_a_replica_has(void **state)
 
 /* ---- A failover ---- */
 
-static void failover_loses_nothing_that_a_replica_had(void **state)
+TEST(once, failover_loses_nothing_that_a_replica_had)
 {
 	struct sentinels sentinels;
 	struct tw_redis *redis;
@@ -776,7 +774,7 @@ static void begin_at_a_replica_without_a_file(struct cluster *cluster, struct re
 	tw_redis_close(redis);
 }
 
-static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
+TEST(once, each_node_of_a_cluster_waits_for_its_own_replica)
 {
 	struct redis_server replicas[CLUSTER_NODES];
 	struct tw_redis_options options = {.shards = 64,
@@ -809,34 +807,4 @@ static void each_node_of_a_cluster_waits_for_its_own_replica(void **state)
 	cluster_stop(&cluster);
 }
 
-#define FALSE_TEST(test) cmocka_unit_test_setup_teardown(test, open_false, close_false)
-
-int main(void)
-{
-	const struct CMUnitTest false_tests[] = {
-		FALSE_TEST(server_that_cannot_give_it_is_refused),
-		FALSE_TEST(right_to_wait_for_a_replica_is_needed),
-		FALSE_TEST(right_to_see_replicas_is_needed),
-		FALSE_TEST(unknown_durability_is_invalid),
-		FALSE_TEST(change_is_confirmed_by_both_waits_or_unknown),
-		FALSE_TEST(pause_whose_wait_is_lost_is_made_again),
-		FALSE_TEST(wait_behind_a_refused_mark_confirms_nothing),
-		FALSE_TEST(end_whose_wait_is_lost_is_confirmed_or_not),
-	};
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_durability_is_given),
-		cmocka_unit_test(disk_that_is_written_each_second_is_waited_for),
-		cmocka_unit_test(what_changes_nothing_is_not_waited_for),
-		cmocka_unit_test(frozen_replica_leaves_the_outcome_unknown_in_time),
-		cmocka_unit_test(call_that_finds_its_change_made_waits_for_it),
-		cmocka_unit_test(what_is_marked_at_full_memory_is_confirmed),
-		cmocka_unit_test(nothing_is_confirmed_while_replicas_are_missing),
-		cmocka_unit_test(threads_share_waits),
-		cmocka_unit_test(worker_reports_what_a_replica_has),
-		cmocka_unit_test(failover_loses_nothing_that_a_replica_had),
-		cmocka_unit_test(each_node_of_a_cluster_waits_for_its_own_replica),
-	};
-
-	return cmocka_run_group_tests(false_tests, NULL, NULL) |
-	       cmocka_run_group_tests(tests, open_pair, close_pair);
-}
+TEST_FILE(open_pair, close_pair)

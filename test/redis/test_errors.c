@@ -7,17 +7,12 @@
 #include "support/fixture.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "redis/wire/script.h"
 #include "support/calls.h"
 #include "support/false_server.h"
 #include "support/runs.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 enum { ERROR_SIZE = 160 };
 /* Replies time out after this in the tests of a silent server. */
@@ -183,6 +178,8 @@ static int close_all(void **state)
 	return 0;
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 /* ---- Calls ---- */
 
 /* A change whose reply is lost may have been made. These calls change nothing, or can be
@@ -216,7 +213,7 @@ static void prepare(const struct redis_call *call, struct tw_redis *redis)
 	assert_ok(redis, call->call(redis));
 }
 
-static void each_error_has_each_call_repeated_or_ended(void **state)
+TEST(opened, each_error_has_each_call_repeated_or_ended)
 {
 	struct tw_redis *patient = open_with(10 * TW_SECOND, 0);
 	struct tw_redis *hasty = open_with(25 * TW_MILLISECOND, 0);
@@ -249,7 +246,7 @@ static void each_error_has_each_call_repeated_or_ended(void **state)
 	is.fine = NULL;
 }
 
-static void lost_reply_has_each_call_repeated_or_unknown(void **state)
+TEST(opened, lost_reply_has_each_call_repeated_or_unknown)
 {
 	static const enum fault faults[] = {FAULT_CLOSE, FAULT_SILENCE};
 	struct tw_redis *redis = open_with(10 * TW_SECOND, silence);
@@ -356,7 +353,7 @@ static void run_task(size_t step, int attempts, char hook, tw_duration reply_tim
 }
 
 /* A refused step costs no attempt: the task's runs are those without it. */
-static void each_error_has_a_worker_say_each_step_again(void **state)
+TEST(opened, each_error_has_a_worker_say_each_step_again)
 {
 	for (size_t i = 0; i < STEPS; i++) {
 		for (size_t k = 0; k < ERRORS; k++) {
@@ -368,7 +365,7 @@ static void each_error_has_a_worker_say_each_step_again(void **state)
 
 /* The end of a run is sent again. Only a claim whose reply is lost costs an attempt: its lease must
  * end first, which test_outages waits for. */
-static void lost_reply_has_a_worker_say_each_step_again(void **state)
+TEST(opened, lost_reply_has_a_worker_say_each_step_again)
 {
 	static const enum fault faults[] = {FAULT_CLOSE, FAULT_SILENCE};
 
@@ -378,18 +375,4 @@ static void lost_reply_has_a_worker_say_each_step_again(void **state)
 			run_task(i, steps[i].runs_if_lost, 'l', silence);
 		}
 	}
-}
-
-#define ERRORS_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ERRORS_TEST(each_error_has_each_call_repeated_or_ended),
-		ERRORS_TEST(lost_reply_has_each_call_repeated_or_unknown),
-		ERRORS_TEST(each_error_has_a_worker_say_each_step_again),
-		ERRORS_TEST(lost_reply_has_a_worker_say_each_step_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

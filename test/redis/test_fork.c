@@ -3,17 +3,10 @@
  * no harm. */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "redis/client/client.h"
 #include "support/calls.h"
 #include "support/false_server.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 enum { LONGEST = 20 }; /* seconds until a signal ends the child */
 
@@ -52,7 +45,7 @@ static int use_and_close(void *redis)
 	return 0;
 }
 
-static void handle_of_the_parent_makes_no_call_in_the_child(void **state)
+TEST(fixture, handle_of_the_parent_makes_no_call_in_the_child)
 {
 	struct fixture *fixture = *state;
 	redisReply *reply;
@@ -74,7 +67,7 @@ static int open_another(void *options)
 	       try_add(redis, "a", TW_HOUR, TW_REDIS_NEW) != TW_OK;
 }
 
-static void child_has_handles_of_its_own(void **state)
+TEST(fixture, child_has_handles_of_its_own)
 {
 	struct fixture *fixture = *state;
 
@@ -101,7 +94,7 @@ static void *cancel_silent(void *redis)
 	return VALUE(cancel_task(redis, "silent"));
 }
 
-static void fork_while_another_thread_calls_leaves_the_child_free(void **state)
+TEST(fixture, fork_while_another_thread_calls_leaves_the_child_free)
 {
 	struct false_server server;
 	struct tw_redis *redis;
@@ -138,7 +131,7 @@ static void *hold_lock(void *argument)
 }
 
 /* Each call holds the lock briefly. Nobody releases the child's copy of it. */
-static void fork_while_another_thread_has_the_lock_leaves_the_child_free(void **state)
+TEST(fixture, fork_while_another_thread_has_the_lock_leaves_the_child_free)
 {
 	struct fixture *fixture = *state;
 	pthread_t thread;
@@ -166,7 +159,7 @@ static int use_worker(void *worker)
 	       tw_redis_worker_destroy(worker) != TW_INVALID;
 }
 
-static void worker_of_the_parent_is_none_of_the_child(void **state)
+TEST(fixture, worker_of_the_parent_is_none_of_the_child)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
@@ -183,15 +176,4 @@ static void worker_of_the_parent_is_none_of_the_child(void **state)
 	runs_free(&runs);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(handle_of_the_parent_makes_no_call_in_the_child),
-		FIXTURE_TEST(child_has_handles_of_its_own),
-		FIXTURE_TEST(fork_while_another_thread_calls_leaves_the_child_free),
-		FIXTURE_TEST(fork_while_another_thread_has_the_lock_leaves_the_child_free),
-		FIXTURE_TEST(worker_of_the_parent_is_none_of_the_child),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

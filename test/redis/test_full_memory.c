@@ -2,10 +2,7 @@
 /* Redis has no memory left, or a replica refuses writes. These tests check what must still work. */
 #include "support/fixture.h"
 
-#include <stdio.h>
-
 #include "support/runs.h"
-#include "support/wait.h"
 
 static struct runs runs;
 
@@ -29,7 +26,7 @@ static bool each_ends(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-static void full_memory_stops_only_adds(void **state)
+TEST(fixture, full_memory_stops_only_adds)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *other;
@@ -54,7 +51,7 @@ static void full_memory_stops_only_adds(void **state)
 	tw_redis_close(other);
 }
 
-static void workers_drain_a_full_memory(void **state)
+TEST(fixture, workers_drain_a_full_memory)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.lease = 3 * TW_SECOND,
@@ -93,7 +90,7 @@ static bool replica_has(struct redis_server *replica, const char *name_space)
 	       redis_server_count_keys(replica, name_space) > 0;
 }
 
-static void replica_can_be_looked_at(void **state)
+TEST(fixture, replica_can_be_looked_at)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -118,13 +115,4 @@ static void replica_can_be_looked_at(void **state)
 	redis_server_stop(&replica);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(full_memory_stops_only_adds),
-		FIXTURE_TEST(workers_drain_a_full_memory),
-		FIXTURE_TEST(replica_can_be_looked_at),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

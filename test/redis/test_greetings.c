@@ -6,8 +6,6 @@
  */
 #include "support/fixture.h"
 
-#include <stdio.h>
-
 #include "redis/client/client.h"
 #include "support/false_server.h"
 #include "support/sockets.h"
@@ -42,6 +40,8 @@ static int close_all(void **state)
 	return 0;
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 /* The next call has to connect, and gets this error `times` times. */
 static void refuse_next(const char *word, const char *error, int times)
 {
@@ -55,7 +55,7 @@ static const char *const passing[] = {"-BUSY Redis is busy running a script.",
 				      "-MASTERDOWN Link with MASTER is down", "-TRYAGAIN not now",
 				      "-ERR max number of clients reached"};
 
-static void server_that_is_not_ready_is_connected_to_again(void **state)
+TEST(opened, server_that_is_not_ready_is_connected_to_again)
 {
 	for (size_t word = 0; word < sizeof(words) / sizeof(words[0]); word++) {
 		for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++) {
@@ -65,7 +65,7 @@ static void server_that_is_not_ready_is_connected_to_again(void **state)
 	}
 }
 
-static void error_of_a_server_that_stays_unready_is_reported(void **state)
+TEST(opened, error_of_a_server_that_stays_unready_is_reported)
 {
 	struct tw_redis_error error;
 
@@ -77,7 +77,7 @@ static void error_of_a_server_that_stays_unready_is_reported(void **state)
 	assert_string_equal(error.text, passing[0] + 1);
 }
 
-static void opening_tries_once_and_reports_it_too(void **state)
+TEST(opened, opening_tries_once_and_reports_it_too)
 {
 	struct tw_redis_error error;
 	struct tw_redis *other;
@@ -92,7 +92,7 @@ static void opening_tries_once_and_reports_it_too(void **state)
 	}
 }
 
-static void layout_of_another_kind_is_reported(void **state)
+TEST(opened, layout_of_another_kind_is_reported)
 {
 	static const struct {
 		const char *reply;
@@ -118,7 +118,7 @@ static void layout_of_another_kind_is_reported(void **state)
 }
 
 /* These are more than one command for each shard takes. */
-static void tasks_that_do_not_reach_the_server_have_the_status_each(void **state)
+TEST(opened, tasks_that_do_not_reach_the_server_have_the_status_each)
 {
 	enum { COUNT = 600 };
 	static struct tw_redis_task tasks[COUNT];
@@ -139,14 +139,14 @@ static void tasks_that_do_not_reach_the_server_have_the_status_each(void **state
 		assert_int_equal(each[i].status, i == 1 ? TW_INVALID : TW_REDIS_UNREACHABLE);
 }
 
-static void refused_login_ends_the_call(void **state)
+TEST(opened, refused_login_ends_the_call)
 {
 	refuse_next("AUTH", "-WRONGPASS invalid username-password pair", FOR_EVER);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_REFUSED);
 }
 
 /* One pass has commands for all shards, and the patience allows no retry. */
-static void all_evals_of_a_pass_return_the_refusal(void **state)
+TEST(opened, all_evals_of_a_pass_return_the_refusal)
 {
 	static const char refusal[] = "WRONGPASS invalid username-password pair";
 	struct eval evals[4] = {0};
@@ -185,7 +185,7 @@ static void assert_opens(const struct tw_redis_options *options, enum tw_status 
 	tw_redis_close(other);
 }
 
-static void server_is_judged_by_its_info(void **state)
+TEST(opened, server_is_judged_by_its_info)
 {
 	static const char fine[] = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\n";
 	static const struct {
@@ -218,7 +218,7 @@ static void server_is_judged_by_its_info(void **state)
 	}
 }
 
-static void unexpected_answer_to_a_greeting_is_reported(void **state)
+TEST(opened, unexpected_answer_to_a_greeting_is_reported)
 {
 	static const struct {
 		const char *word;
@@ -244,7 +244,7 @@ static void unexpected_answer_to_a_greeting_is_reported(void **state)
 	}
 }
 
-static void server_without_scripts_is_unfit(void **state)
+TEST(opened, server_without_scripts_is_unfit)
 {
 	static const char *const errors[] = {
 		"-ERR unknown command 'EVAL', with args beginning with: ",
@@ -265,7 +265,7 @@ static void server_without_scripts_is_unfit(void **state)
 }
 
 /* No client asks for RESP3, so its messages are not from a usable Redis. */
-static void message_of_resp3_is_taken_for_no_reply(void **state)
+TEST(opened, message_of_resp3_is_taken_for_no_reply)
 {
 	static const char push[] = ">2\r\n$10\r\ninvalidate\r\n*0\r\n";
 	const struct tw_redis_options options = {.url = server.url, .shards = 4};
@@ -291,7 +291,7 @@ static void message_of_resp3_is_taken_for_no_reply(void **state)
 	assert_ok(redis, cancel_task(redis, "a"));
 }
 
-static void greeting_that_takes_too_long_is_given_up(void **state)
+TEST(opened, greeting_that_takes_too_long_is_given_up)
 {
 	const struct tw_redis_options options = {.url = server.url, .reply_timeout = 1};
 
@@ -305,7 +305,7 @@ static void sentinel_says(const char *host, const char *port, char reply[REPLY_S
 	false_server_refuse(&server, "SENTINEL", reply, 1);
 }
 
-static void sentinel_must_give_an_address(void **state)
+TEST(opened, sentinel_must_give_an_address)
 {
 	static const struct {
 		const char *reply;
@@ -349,7 +349,7 @@ static void sentinel_must_give_an_address(void **state)
 }
 
 /* The Sentinel has old information. */
-static void replica_reported_as_the_master_is_refused(void **state)
+TEST(opened, replica_reported_as_the_master_is_refused)
 {
 	char url[URL_SIZE];
 	const struct tw_redis_options options = {.url = url, .shards = 4};
@@ -363,7 +363,7 @@ static void replica_reported_as_the_master_is_refused(void **state)
 	assert_opens(&options, TW_REDIS_UNREACHABLE, "should be the master but is a replica");
 }
 
-static void word_of_a_sentinel_that_answers_counts_more(void **state)
+TEST(opened, word_of_a_sentinel_that_answers_counts_more)
 {
 	char url[URL_SIZE];
 	const struct tw_redis_options options = {.url = url};
@@ -379,7 +379,7 @@ static void word_of_a_sentinel_that_answers_counts_more(void **state)
 	assert_opens(&options, TW_REDIS_UNFIT, "no master named main");
 }
 
-static void login_at_a_sentinel_may_fail(void **state)
+TEST(opened, login_at_a_sentinel_may_fail)
 {
 	char url[URL_SIZE];
 	const struct tw_redis_options options = {.url = url, .sentinel_password = "p"};
@@ -389,30 +389,4 @@ static void login_at_a_sentinel_may_fail(void **state)
 	assert_opens(&options, TW_REDIS_UNREACHABLE, "Protocol error");
 	false_server_refuse(&server, "AUTH", "-WRONGPASS invalid password", 1);
 	assert_opens(&options, TW_REDIS_REFUSED, "WRONGPASS");
-}
-
-#define GREETING_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GREETING_TEST(server_that_is_not_ready_is_connected_to_again),
-		GREETING_TEST(error_of_a_server_that_stays_unready_is_reported),
-		GREETING_TEST(opening_tries_once_and_reports_it_too),
-		GREETING_TEST(replica_reported_as_the_master_is_refused),
-		GREETING_TEST(layout_of_another_kind_is_reported),
-		GREETING_TEST(tasks_that_do_not_reach_the_server_have_the_status_each),
-		GREETING_TEST(refused_login_ends_the_call),
-		GREETING_TEST(all_evals_of_a_pass_return_the_refusal),
-		GREETING_TEST(server_is_judged_by_its_info),
-		GREETING_TEST(unexpected_answer_to_a_greeting_is_reported),
-		GREETING_TEST(server_without_scripts_is_unfit),
-		GREETING_TEST(message_of_resp3_is_taken_for_no_reply),
-		GREETING_TEST(greeting_that_takes_too_long_is_given_up),
-		GREETING_TEST(sentinel_must_give_an_address),
-		GREETING_TEST(word_of_a_sentinel_that_answers_counts_more),
-		GREETING_TEST(login_at_a_sentinel_may_fail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
  * is paused, over all workers. */
 #include "support/fixture.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/runs.h"
-#include "support/wait.h"
 
 enum { GROUPS_MOST = 8, LEASE_MS = 5000 };
 
@@ -111,7 +106,7 @@ static long long words_about(struct fixture *fixture, const char *group)
 				   fixture->name_space, group);
 }
 
-static void no_more_of_a_group_run_than_may(void **state)
+TEST(one_shard, no_more_of_a_group_run_than_may)
 {
 	enum { COUNT = 60, MOST = 3 };
 	struct fixture *fixture = *state;
@@ -132,7 +127,7 @@ static void no_more_of_a_group_run_than_may(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void no_more_begin_in_a_second_than_may(void **state)
+TEST(one_shard, no_more_begin_in_a_second_than_may)
 {
 	enum { COUNT = 30, RATE = 20, BURST = 10, FAST = 40 };
 	struct fixture *fixture = *state;
@@ -158,7 +153,7 @@ static void no_more_begin_in_a_second_than_may(void **state)
 	worker_stop(worker);
 }
 
-static void paused_group_waits(void **state)
+TEST(one_shard, paused_group_waits)
 {
 	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a", "b"}};
@@ -179,7 +174,7 @@ static void paused_group_waits(void **state)
 	worker_stop(worker);
 }
 
-static void lifted_limit_holds_up_nothing(void **state)
+TEST(one_shard, lifted_limit_holds_up_nothing)
 {
 	enum { COUNT = 200 };
 	struct fixture *fixture = *state;
@@ -199,7 +194,7 @@ static void lifted_limit_holds_up_nothing(void **state)
 }
 
 /* The limit counts tasks whose lease has ended. */
-static void what_a_dead_worker_had_is_free_again(void **state)
+TEST(one_shard, what_a_dead_worker_had_is_free_again)
 {
 	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a"}};
@@ -222,7 +217,7 @@ static void what_a_dead_worker_had_is_free_again(void **state)
 	assert_int_equal(words_about(fixture, "a"), 0);
 }
 
-static void drain_leaves_other_groups(void **state)
+TEST(one_shard, drain_leaves_other_groups)
 {
 	struct fixture *fixture = *state;
 	const struct tw_redis_task recurring = {
@@ -246,7 +241,7 @@ static void drain_leaves_other_groups(void **state)
 }
 
 /* A distant limit costs a busy group no turns. */
-static void groups_share_what_a_busy_worker_can_do(void **state)
+TEST(one_shard, groups_share_what_a_busy_worker_can_do)
 {
 	enum { COUNT = 1000, SOME = 600 };
 	struct fixture *fixture = *state;
@@ -284,7 +279,7 @@ static void add_each(struct fixture *fixture, int count, struct tw_redis_group_l
 	free(tasks);
 }
 
-static void many_groups_with_limits_all_run(void **state)
+TEST(one_shard, many_groups_with_limits_all_run)
 {
 	enum { COUNT = 1500 };
 	struct fixture *fixture = *state;
@@ -298,7 +293,7 @@ static void many_groups_with_limits_all_run(void **state)
 }
 
 /* A claim looks at about a thousand turns, and ends if none of them gives a task. */
-static void claim_ends_if_thousands_are_paused(void **state)
+TEST(one_shard, claim_ends_if_thousands_are_paused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -315,7 +310,7 @@ static void claim_ends_if_thousands_are_paused(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void place_without_a_task_costs_no_permit(void **state)
+TEST(one_shard, place_without_a_task_costs_no_permit)
 {
 	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"g"}};
@@ -332,7 +327,7 @@ static void place_without_a_task_costs_no_permit(void **state)
 	worker_stop(worker);
 }
 
-static void claim_that_fails_gives_its_permits_back_once(void **state)
+TEST(one_shard, claim_that_fails_gives_its_permits_back_once)
 {
 	enum { COUNT = 20 };
 	struct fixture *fixture = *state;
@@ -371,7 +366,7 @@ static bool take_rule(void *context, const char *group, const struct tw_redis_gr
 	return true;
 }
 
-static void rules_are_listed(void **state)
+TEST(one_shard, rules_are_listed)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_limits limits = {.running = 9};
@@ -401,7 +396,7 @@ static void rules_are_listed(void **state)
 }
 
 /* Weights and pauses need no permits. */
-static void limits_need_one_shard(void **state)
+TEST(fixture, limits_need_one_shard)
 {
 	struct tw_redis *redis = ((struct fixture *)*state)->redis;
 	struct tw_redis_group_limits limits = {.running = 1};
@@ -422,7 +417,7 @@ static void limits_need_one_shard(void **state)
 	assert_ok(redis, tw_redis_set_limits(redis, &(struct tw_redis_limits){0}));
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(one_shard, bad_arguments_are_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
@@ -449,24 +444,4 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(tw_redis_drop_group(redis, "a\n", NULL), TW_REDIS_BAD_DATA);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ONE_SHARD_TEST(no_more_of_a_group_run_than_may),
-		ONE_SHARD_TEST(no_more_begin_in_a_second_than_may),
-		ONE_SHARD_TEST(paused_group_waits),
-		ONE_SHARD_TEST(lifted_limit_holds_up_nothing),
-		ONE_SHARD_TEST(what_a_dead_worker_had_is_free_again),
-		ONE_SHARD_TEST(drain_leaves_other_groups),
-		ONE_SHARD_TEST(groups_share_what_a_busy_worker_can_do),
-		ONE_SHARD_TEST(many_groups_with_limits_all_run),
-		ONE_SHARD_TEST(claim_ends_if_thousands_are_paused),
-		ONE_SHARD_TEST(place_without_a_task_costs_no_permit),
-		ONE_SHARD_TEST(claim_that_fails_gives_its_permits_back_once),
-		ONE_SHARD_TEST(rules_are_listed),
-		FIXTURE_TEST(limits_need_one_shard),
-		ONE_SHARD_TEST(bad_arguments_are_refused),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

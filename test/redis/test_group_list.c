@@ -6,9 +6,6 @@
  */
 #include "support/fixture.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/program.h"
 
 enum { ROOM = TW_REDIS_GROUPS_MAX };
@@ -49,7 +46,7 @@ static void assert_group(const struct tw_redis_group_stats *group, const char *n
 	assert_int_equal(group->oldest_ms, oldest_ms);
 }
 
-static void numbers_of_few_groups_are_exact(void **state)
+TEST(fixture, numbers_of_few_groups_are_exact)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
@@ -76,7 +73,7 @@ static void numbers_of_few_groups_are_exact(void **state)
 	assert_group(&groups[4], "c", 6, 0, small);
 }
 
-static void small_groups_are_found_beside_a_flood(void **state)
+TEST(one_shard, small_groups_are_found_beside_a_flood)
 {
 	static const char *const names[] = {"a", "t", "t/a", "z"};
 	enum { SMALL = sizeof(names) / sizeof(names[0]) };
@@ -105,7 +102,7 @@ static void claim_all(struct tw_redis *redis, size_t limit)
 	}
 }
 
-static void tasks_on_lease_are_running(void **state)
+TEST(fixture, tasks_on_lease_are_running)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
@@ -126,7 +123,7 @@ static void tasks_on_lease_are_running(void **state)
 	assert_group(&groups[1], "b", 0, 1, 0);
 }
 
-static void rows_end_with_the_room(void **state)
+TEST(fixture, rows_end_with_the_room)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM + 1] = {0};
@@ -149,7 +146,7 @@ static void rows_end_with_the_room(void **state)
 	assert_string_equal(groups[ROOM].name, "");
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(fixture, bad_arguments_are_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats group;
@@ -195,7 +192,7 @@ static int64_t commands_run(struct fixture *fixture)
 	return calls;
 }
 
-static void large_group_among_100000_is_found_at_a_bounded_cost(void **state)
+TEST(one_shard, large_group_among_100000_is_found_at_a_bounded_cost)
 {
 	enum { LOOKS = 512, GROUPS = 100000, MORE = 2 * GROUPS / (LOOKS - 4) };
 	struct fixture *fixture = *state;
@@ -225,7 +222,7 @@ static const char two_larger_groups[] =
 
 /* The groups have a fiftieth of the tasks of each shard, at the same place in each. A shard looks
  * at 16. */
-static void shards_look_at_different_places(void **state)
+TEST(fixture, shards_look_at_different_places)
 {
 	enum { SHARDS = 64 };
 	struct fixture *fixture = *state;
@@ -243,7 +240,7 @@ static void shards_look_at_different_places(void **state)
 	assert_group(&groups[1], "532", 20 * SHARDS, 0, 1);
 }
 
-static void small_group_whose_turn_is_next_is_found(void **state)
+TEST(one_shard, small_group_whose_turn_is_next_is_found)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[3];
@@ -278,7 +275,7 @@ static const char many_leases[] =
 	"end\n"
 	"return 1";
 
-static void number_of_many_tasks_on_lease_is_scaled_up(void **state)
+TEST(one_shard, number_of_many_tasks_on_lease_is_scaled_up)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
@@ -290,7 +287,7 @@ static void number_of_many_tasks_on_lease_is_scaled_up(void **state)
 	assert_in_range(groups[0].running + groups[1].running, 3999, 4001);
 }
 
-static void large_bodies_are_not_all_read(void **state)
+TEST(one_shard, large_bodies_are_not_all_read)
 {
 	enum { LEASES = 200 };
 	struct fixture *fixture = *state;
@@ -305,7 +302,7 @@ static void large_bodies_are_not_all_read(void **state)
 
 /* ---- The program ---- */
 
-static void program_lists_groups(void **state)
+TEST(fixture, program_lists_groups)
 {
 	struct fixture *fixture = *state;
 	const struct program_environment environment = {.url = fixture->server.url,
@@ -339,21 +336,4 @@ static void program_lists_groups(void **state)
 	program_end(&program);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(numbers_of_few_groups_are_exact),
-		ONE_SHARD_TEST(small_groups_are_found_beside_a_flood),
-		FIXTURE_TEST(tasks_on_lease_are_running),
-		FIXTURE_TEST(rows_end_with_the_room),
-		FIXTURE_TEST(bad_arguments_are_refused),
-		ONE_SHARD_TEST(large_group_among_100000_is_found_at_a_bounded_cost),
-		FIXTURE_TEST(shards_look_at_different_places),
-		ONE_SHARD_TEST(small_group_whose_turn_is_next_is_found),
-		ONE_SHARD_TEST(number_of_many_tasks_on_lease_is_scaled_up),
-		ONE_SHARD_TEST(large_bodies_are_not_all_read),
-		FIXTURE_TEST(program_lists_groups),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

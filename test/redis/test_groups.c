@@ -5,12 +5,8 @@
  */
 #include "support/fixture.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/http_server.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 static const tw_duration long_lease = TW_HOUR;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
@@ -61,7 +57,7 @@ static void assert_claimed(struct tw_redis *redis, size_t limit, const char *gro
 	tw_redis_batch_free(batch);
 }
 
-static void flood_holds_up_no_other_group(void **state)
+TEST(one_shard, flood_holds_up_no_other_group)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -80,7 +76,7 @@ static void flood_holds_up_no_other_group(void **state)
 }
 
 /* Earlier versions had users in groups, with turns of their own in two keys more. */
-static void task_of_a_user_of_earlier_versions_is_claimed(void **state)
+TEST(one_shard, task_of_a_user_of_earlier_versions_is_claimed)
 {
 	static const char *const commands[] = {"ZREM {tw/%s/0}turns a/b", "ZADD {tw/%s/0}turns 1 a",
 					       "HSET {tw/%s/0}users a 1 a/b 1",
@@ -99,7 +95,7 @@ static void task_of_a_user_of_earlier_versions_is_claimed(void **state)
 }
 
 /* No claim of 4 ends with a round of five groups. */
-static void groups_have_equal_shares_where_claims_end_within_a_round(void **state)
+TEST(one_shard, groups_have_equal_shares_where_claims_end_within_a_round)
 {
 	enum { GROUPS = 5, EACH = 20 };
 	struct fixture *fixture = *state;
@@ -121,7 +117,7 @@ static void groups_have_equal_shares_where_claims_end_within_a_round(void **stat
 	}
 }
 
-static void weights_are_shares_where_claims_end_within_a_turn(void **state)
+TEST(one_shard, weights_are_shares_where_claims_end_within_a_turn)
 {
 	static const char *const groups[] = {"a", "b", "c"};
 	struct fixture *fixture = *state;
@@ -170,7 +166,7 @@ static struct seen get(struct tw_redis *redis, const char *key)
 	return seen;
 }
 
-static void task_of_a_group_is_listed_moved_and_taken_out(void **state)
+TEST(one_shard, task_of_a_group_is_listed_moved_and_taken_out)
 {
 	struct fixture *fixture = *state;
 	int64_t now = redis_server_now(&fixture->server);
@@ -194,7 +190,7 @@ static void task_of_a_group_is_listed_moved_and_taken_out(void **state)
 	assert_claimed(fixture->redis, 10, "g", 0);
 }
 
-static void task_that_was_replaced_runs_once_and_when_it_says(void **state)
+TEST(one_shard, task_that_was_replaced_runs_once_and_when_it_says)
 {
 	struct fixture *fixture = *state;
 
@@ -211,7 +207,7 @@ static void task_that_was_replaced_runs_once_and_when_it_says(void **state)
 	assert_claimed(fixture->redis, 10, "g", 0);
 }
 
-static void ended_lease_and_retry_stay_in_the_group(void **state)
+TEST(one_shard, ended_lease_and_retry_stay_in_the_group)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -234,7 +230,7 @@ static void ended_lease_and_retry_stay_in_the_group(void **state)
 	assert_claimed(fixture->redis, 10, "g", 4);
 }
 
-static void dead_letter_comes_back_into_its_group(void **state)
+TEST(one_shard, dead_letter_comes_back_into_its_group)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -247,7 +243,7 @@ static void dead_letter_comes_back_into_its_group(void **state)
 	assert_claimed(fixture->redis, 1, "g", 1);
 }
 
-static void occurrences_stay_in_the_group(void **state)
+TEST(one_shard, occurrences_stay_in_the_group)
 {
 	struct fixture *fixture = *state;
 	const struct tw_redis_task task = {
@@ -263,7 +259,7 @@ static void occurrences_stay_in_the_group(void **state)
 	assert_claimed(fixture->redis, 1, "g/u", 1);
 }
 
-static void occurrence_after_one_that_was_skipped_is_claimed(void **state)
+TEST(one_shard, occurrence_after_one_that_was_skipped_is_claimed)
 {
 	struct fixture *fixture = *state;
 	int64_t now = redis_server_now(&fixture->server);
@@ -297,7 +293,7 @@ static void add_at(struct tw_redis *redis, const char *group, const char *key, i
 }
 
 /* A key has two places in the queue with the same time, one of them stale. */
-static void task_is_claimed_once_though_it_has_two_places(void **state)
+TEST(one_shard, task_is_claimed_once_though_it_has_two_places)
 {
 	struct fixture *fixture = *state;
 	int64_t at_ms = redis_server_now(&fixture->server) + 100;
@@ -313,7 +309,7 @@ static void task_is_claimed_once_though_it_has_two_places(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void turn_without_a_task_is_no_reason_to_look_at_once(void **state)
+TEST(one_shard, turn_without_a_task_is_no_reason_to_look_at_once)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -327,7 +323,7 @@ static void turn_without_a_task_is_no_reason_to_look_at_once(void **state)
 	assert_true(next > TW_MINUTE);
 }
 
-static void group_is_any_text_without_control_characters(void **state)
+TEST(one_shard, group_is_any_text_without_control_characters)
 {
 	static const char *const bad[] = {"a\nb", "\n", "\xff"};
 	static const char *const good[] = {"/", "//", "a/", "/a", "a/b/c", "a*"};
@@ -354,7 +350,7 @@ static void group_is_any_text_without_control_characters(void **state)
 	assert_claimed(fixture->redis, 1, longest, 1);
 }
 
-static void many_are_added_in_their_groups(void **state)
+TEST(one_shard, many_are_added_in_their_groups)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[60];
@@ -378,7 +374,7 @@ static void many_are_added_in_their_groups(void **state)
 }
 
 /* One call of the script adds them, and writes the first before it reads the second. */
-static void last_of_those_with_one_key_that_are_added_together_stays(void **state)
+TEST(one_shard, last_of_those_with_one_key_that_are_added_together_stays)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[] = {
@@ -399,7 +395,7 @@ static void last_of_those_with_one_key_that_are_added_together_stays(void **stat
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-static void name_of_a_group_may_hold_what_json_escapes(void **state)
+TEST(one_shard, name_of_a_group_may_hold_what_json_escapes)
 {
 	static const char *const names[] = {"a\"b", "\\", "\"group\":\"x"};
 	struct fixture *fixture = *state;
@@ -425,7 +421,7 @@ static int64_t commands_run(struct fixture *fixture)
 	return count;
 }
 
-static void tasks_of_a_group_cost_few_commands(void **state)
+TEST(one_shard, tasks_of_a_group_cost_few_commands)
 {
 	enum { COUNT = 100 };
 	struct fixture *fixture = *state;
@@ -446,7 +442,7 @@ static void tasks_of_a_group_cost_few_commands(void **state)
 	assert_in_range(commands_run(fixture) - before, 10, 40);
 }
 
-static void worker_runs_groups_and_callbacks_name_them(void **state)
+TEST(fixture, worker_runs_groups_and_callbacks_name_them)
 {
 	struct fixture *fixture = *state;
 	struct http_request request;
@@ -474,28 +470,4 @@ static void worker_runs_groups_and_callbacks_name_them(void **state)
 	http_server_stop(&http);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ONE_SHARD_TEST(flood_holds_up_no_other_group),
-		ONE_SHARD_TEST(task_of_a_user_of_earlier_versions_is_claimed),
-		ONE_SHARD_TEST(groups_have_equal_shares_where_claims_end_within_a_round),
-		ONE_SHARD_TEST(weights_are_shares_where_claims_end_within_a_turn),
-		ONE_SHARD_TEST(task_of_a_group_is_listed_moved_and_taken_out),
-		ONE_SHARD_TEST(task_that_was_replaced_runs_once_and_when_it_says),
-		ONE_SHARD_TEST(ended_lease_and_retry_stay_in_the_group),
-		ONE_SHARD_TEST(dead_letter_comes_back_into_its_group),
-		ONE_SHARD_TEST(occurrences_stay_in_the_group),
-		ONE_SHARD_TEST(occurrence_after_one_that_was_skipped_is_claimed),
-		ONE_SHARD_TEST(task_is_claimed_once_though_it_has_two_places),
-		ONE_SHARD_TEST(turn_without_a_task_is_no_reason_to_look_at_once),
-		ONE_SHARD_TEST(group_is_any_text_without_control_characters),
-		ONE_SHARD_TEST(many_are_added_in_their_groups),
-		ONE_SHARD_TEST(last_of_those_with_one_key_that_are_added_together_stays),
-		ONE_SHARD_TEST(name_of_a_group_may_hold_what_json_escapes),
-		ONE_SHARD_TEST(tasks_of_a_group_cost_few_commands),
-		FIXTURE_TEST(worker_runs_groups_and_callbacks_name_them),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -6,15 +6,11 @@
 #include "support/fixture.h"
 
 #include <poll.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "redis/client/client.h"
 #include "redis/worker/hints.h"
 #include "support/false_server.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 /* Takes the next hint within that time. */
 static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard, tw_duration *wait)
@@ -64,7 +60,7 @@ static void hints_close(struct hints *hints)
 }
 
 /* The worker reports it once, and does not connect repeatedly. */
-static void worker_without_the_right_to_subscribe_polls(void **state)
+TEST(fixture, worker_without_the_right_to_subscribe_polls)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -97,7 +93,7 @@ static void worker_without_the_right_to_subscribe_polls(void **state)
 	runs_free(&runs);
 }
 
-static void earlier_task_is_hinted(void **state)
+TEST(fixture, earlier_task_is_hinted)
 {
 	struct fixture *fixture = *state;
 	struct hints hints = {0};
@@ -129,7 +125,7 @@ static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
 }
 
 /* One script call adds both, with one hint. */
-static void earliest_of_many_is_hinted(void **state)
+TEST(fixture, earliest_of_many_is_hinted)
 {
 	struct fixture *fixture = *state;
 	char key[KEY_SIZE];
@@ -148,7 +144,7 @@ static void earliest_of_many_is_hinted(void **state)
 	hints_close(&hints);
 }
 
-static void released_task_is_hinted(void **state)
+TEST(fixture, released_task_is_hinted)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
@@ -165,7 +161,7 @@ static void released_task_is_hinted(void **state)
 	hints_close(&hints);
 }
 
-static void later_and_far_tasks_are_not_hinted(void **state)
+TEST(fixture, later_and_far_tasks_are_not_hinted)
 {
 	struct fixture *fixture = *state;
 	struct hints hints = {0};
@@ -189,7 +185,7 @@ static void later_and_far_tasks_are_not_hinted(void **state)
 }
 
 /* Other programs published these, or no Redis sends them. The last one is a hint. */
-static void invalid_hints_are_ignored(void **state)
+TEST(fixture, invalid_hints_are_ignored)
 {
 	static const char *const messages[] = {
 		":1",
@@ -254,7 +250,7 @@ static bool give_one(void *context, const struct tw_redis_info *info)
 }
 
 /* Runs every kind of call, and a worker, as a user with the rights that the manual page lists. */
-static void documented_rights_are_enough(void **state)
+TEST(one_shard, documented_rights_are_enough)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_limits limits = {.running = 10};
@@ -324,7 +320,7 @@ static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job 
 	return TW_REDIS_DONE;
 }
 
-static void user_who_may_not_publish_has_all_but_hints(void **state)
+TEST(fixture, user_who_may_not_publish_has_all_but_hints)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -364,7 +360,7 @@ static int64_t scripts_run(struct fixture *fixture)
 	return count;
 }
 
-static void idle_worker_claims_within_ten_seconds(void **state)
+TEST(fixture, idle_worker_claims_within_ten_seconds)
 {
 	struct fixture *fixture = *state;
 	const struct tw_redis_options redis_options = {.url = fixture->server.url,
@@ -398,19 +394,4 @@ static void idle_worker_claims_within_ten_seconds(void **state)
 	runs_free(&runs);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(worker_without_the_right_to_subscribe_polls),
-		FIXTURE_TEST(earlier_task_is_hinted),
-		FIXTURE_TEST(earliest_of_many_is_hinted),
-		FIXTURE_TEST(released_task_is_hinted),
-		FIXTURE_TEST(later_and_far_tasks_are_not_hinted),
-		FIXTURE_TEST(invalid_hints_are_ignored),
-		FIXTURE_TEST(user_who_may_not_publish_has_all_but_hints),
-		ONE_SHARD_TEST(documented_rights_are_enough),
-		FIXTURE_TEST(idle_worker_claims_within_ten_seconds),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

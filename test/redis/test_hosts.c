@@ -31,6 +31,8 @@ static int close_hosts(void **state)
 	return 0;
 }
 
+static const struct test_kind kind_opened = {.open = open_hosts, .close = close_hosts};
+
 static void assert_begins(struct run *run, tw_duration now)
 {
 	hosts_add(&hosts, run, now);
@@ -63,7 +65,7 @@ static int compare_put_off(const void *a, const void *b)
 }
 
 /* A visit is a claim of one shard, or two. */
-static void long_line_of_a_silent_host_costs_few_visits_a_second(void **state)
+TEST(opened, long_line_of_a_silent_host_costs_few_visits_a_second)
 {
 	tw_duration now = stall(5 * TW_SECOND);
 	tw_duration last = 0;
@@ -91,7 +93,7 @@ static void long_line_of_a_silent_host_costs_few_visits_a_second(void **state)
 	hosts_end(&hosts, &runs[1], now, false, 0);
 }
 
-static void few_runs_of_a_slow_host_come_back_soon(void **state)
+TEST(opened, few_runs_of_a_slow_host_come_back_soon)
 {
 	tw_duration now = stall(stall_time);
 
@@ -112,7 +114,7 @@ static void few_runs_of_a_slow_host_come_back_soon(void **state)
 	hosts_end(&hosts, &runs[1], now, true, 0);
 }
 
-static void line_outlives_the_runs_of_its_host(void **state)
+TEST(opened, line_outlives_the_runs_of_its_host)
 {
 	tw_duration now = stall(5 * TW_SECOND);
 	tw_duration last = 0;
@@ -137,7 +139,7 @@ static void end_with_pause(struct run *run, tw_duration now, tw_duration pause)
 	hosts_end(&hosts, run, now, true, pause);
 }
 
-static void nothing_begins_before_the_pause_is_over(void **state)
+TEST(opened, nothing_begins_before_the_pause_is_over)
 {
 	tw_duration now = TW_SECOND;
 
@@ -183,7 +185,7 @@ static int begin_for(tw_duration *now, tw_duration time)
 	return begun;
 }
 
-static void pauses_halve_the_rate_and_answers_raise_it(void **state)
+TEST(opened, pauses_halve_the_rate_and_answers_raise_it)
 {
 	tw_duration now = TW_SECOND;
 	int first;
@@ -211,7 +213,7 @@ static void pauses_halve_the_rate_and_answers_raise_it(void **state)
 	hosts_end(&hosts, &runs[5], now, true, 0);
 }
 
-static void attempts_count_when_a_host_has_asked_for_pauses_for_an_hour(void **state)
+TEST(opened, attempts_count_when_a_host_has_asked_for_pauses_for_an_hour)
 {
 	tw_duration now = TW_SECOND;
 
@@ -233,7 +235,7 @@ static void attempts_count_when_a_host_has_asked_for_pauses_for_an_hour(void **s
 	assert_true(runs[0].put_off > 0);
 }
 
-static void runs_that_wait_are_given_back_for_no_time(void **state)
+TEST(opened, runs_that_wait_are_given_back_for_no_time)
 {
 	tw_duration now = TW_SECOND;
 
@@ -252,21 +254,4 @@ static void runs_that_wait_are_given_back_for_no_time(void **state)
 	assert_null(hosts_take(&hosts, now));
 	for (int i = 0; i < HOST_CHAINS; i++)
 		assert_null(hosts.chains[i]);
-}
-
-#define HOSTS_TEST(test) cmocka_unit_test_setup_teardown(test, open_hosts, close_hosts)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HOSTS_TEST(long_line_of_a_silent_host_costs_few_visits_a_second),
-		HOSTS_TEST(few_runs_of_a_slow_host_come_back_soon),
-		HOSTS_TEST(line_outlives_the_runs_of_its_host),
-		HOSTS_TEST(nothing_begins_before_the_pause_is_over),
-		HOSTS_TEST(pauses_halve_the_rate_and_answers_raise_it),
-		HOSTS_TEST(attempts_count_when_a_host_has_asked_for_pauses_for_an_hour),
-		HOSTS_TEST(runs_that_wait_are_given_back_for_no_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

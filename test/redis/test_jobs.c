@@ -6,8 +6,6 @@
  */
 #include "support/fixture.h"
 
-#include <stdlib.h>
-
 #include "redis/client/jobs.h"
 
 static void spoil(struct fixture *fixture, const char *key, const char *record)
@@ -18,7 +16,7 @@ static void spoil(struct fixture *fixture, const char *key, const char *record)
 					 fixture->name_space, shard, key, record));
 }
 
-static void record_that_cannot_be_read_is_claimed_and_can_be_failed(void **state)
+TEST(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -34,7 +32,7 @@ static void record_that_cannot_be_read_is_claimed_and_can_be_failed(void **state
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "unreadable");
 }
 
-static void key_longer_than_any_of_ours_is_broken(void **state)
+TEST(fixture, key_longer_than_any_of_ours_is_broken)
 {
 	struct fixture *fixture = *state;
 	const char *name_space = fixture->name_space;
@@ -50,7 +48,7 @@ static void key_longer_than_any_of_ours_is_broken(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void task_without_a_record_is_taken_out(void **state)
+TEST(fixture, task_without_a_record_is_taken_out)
 {
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
@@ -62,7 +60,7 @@ static void task_without_a_record_is_taken_out(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void task_that_loses_its_record_on_lease_can_be_failed(void **state)
+TEST(fixture, task_that_loses_its_record_on_lease_can_be_failed)
 {
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
@@ -77,7 +75,7 @@ static void task_that_loses_its_record_on_lease_can_be_failed(void **state)
 }
 
 /* The last writes are gone, as after a crash of the machine or a failover. */
-static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
+TEST(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 {
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
@@ -101,7 +99,7 @@ static void token_is_not_given_twice_where_redis_has_lost_the_last(void **state)
 }
 
 /* The server's clock was set back; its tokens continue from the last. */
-static void tokens_of_claims_rise_whatever_the_time_is(void **state)
+TEST(fixture, tokens_of_claims_rise_whatever_the_time_is)
 {
 	enum { TASKS = 8 };
 	struct fixture *fixture = *state;
@@ -135,7 +133,7 @@ static void tokens_of_claims_rise_whatever_the_time_is(void **state)
 	}
 }
 
-static void each_job_of_a_large_claim_has_its_own_record(void **state)
+TEST(fixture, each_job_of_a_large_claim_has_its_own_record)
 {
 	enum { TASKS = 400 };
 	struct fixture *fixture = *state;
@@ -168,7 +166,7 @@ static void each_job_of_a_large_claim_has_its_own_record(void **state)
 }
 
 /* The next claim makes it a dead letter, with its reason and its record. */
-static void task_whose_last_lease_ended_can_be_retried_as_it_was(void **state)
+TEST(fixture, task_whose_last_lease_ended_can_be_retried_as_it_was)
 {
 	static const struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .body = "the body", .body_size = 9, .max_attempts = 1};
@@ -199,7 +197,7 @@ static long memory_of(struct fixture *fixture, const char *name)
 	return bytes;
 }
 
-static void claim_of_large_tasks_reads_hardly_more_than_it_takes(void **state)
+TEST(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)
 {
 	enum { COUNT = 100, LIMIT = 4 * 1024 * 1024 };
 	static char body[TW_REDIS_BODY_MAX];
@@ -256,7 +254,7 @@ static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsign
 	return count;
 }
 
-static void claim_whose_reply_was_lost_is_given_back_and_no_other(void **state)
+TEST(fixture, claim_whose_reply_was_lost_is_given_back_and_no_other)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
@@ -285,7 +283,7 @@ static void claim_whose_reply_was_lost_is_given_back_and_no_other(void **state)
 	assert_int_equal(find_task(redis, "a").state, TW_REDIS_LEASED);
 }
 
-static void lost_claim_of_a_later_attempt_counts_the_earlier_ones(void **state)
+TEST(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
@@ -302,7 +300,7 @@ static void lost_claim_of_a_later_attempt_counts_the_earlier_ones(void **state)
 	assert_int_equal(attempt, 2);
 }
 
-static void small_claim_leaves_no_note(void **state)
+TEST(fixture, small_claim_leaves_no_note)
 {
 	struct fixture *fixture = *state;
 	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1, .note = 1000};
@@ -321,7 +319,7 @@ static void small_claim_leaves_no_note(void **state)
 }
 
 /* A record of 200 KiB exceeds the limit of the first claim. */
-static void claim_for_few_bytes_takes_no_more(void **state)
+TEST(fixture, claim_for_few_bytes_takes_no_more)
 {
 	static char body[200 * 1024];
 	struct fixture *fixture = *state;
@@ -338,7 +336,7 @@ static void claim_for_few_bytes_takes_no_more(void **state)
 	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 1);
 }
 
-static void more_jobs_than_a_batch_are_reported_at_once(void **state)
+TEST(fixture, more_jobs_than_a_batch_are_reported_at_once)
 {
 	enum { COUNT = TW_REDIS_BATCH_MAX + 500 };
 	static struct tw_redis_task tasks[COUNT];
@@ -379,7 +377,7 @@ static void more_jobs_than_a_batch_are_reported_at_once(void **state)
 	tw_redis_close(redis);
 }
 
-static void jobs_that_cannot_be_reported_have_the_status_each(void **state)
+TEST(fixture, jobs_that_cannot_be_reported_have_the_status_each)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -417,7 +415,7 @@ static void jobs_that_cannot_be_reported_have_the_status_each(void **state)
 	tw_redis_close(redis);
 }
 
-static void bad_arguments_about_jobs_are_invalid(void **state)
+TEST(fixture, bad_arguments_about_jobs_are_invalid)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
@@ -446,26 +444,4 @@ static void bad_arguments_about_jobs_are_invalid(void **state)
 	tw_redis_batch_free(batch);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(record_that_cannot_be_read_is_claimed_and_can_be_failed),
-		FIXTURE_TEST(key_longer_than_any_of_ours_is_broken),
-		FIXTURE_TEST(task_without_a_record_is_taken_out),
-		FIXTURE_TEST(task_that_loses_its_record_on_lease_can_be_failed),
-		FIXTURE_TEST(token_is_not_given_twice_where_redis_has_lost_the_last),
-		FIXTURE_TEST(task_whose_last_lease_ended_can_be_retried_as_it_was),
-		FIXTURE_TEST(each_job_of_a_large_claim_has_its_own_record),
-		FIXTURE_TEST(tokens_of_claims_rise_whatever_the_time_is),
-		FIXTURE_TEST(claim_of_large_tasks_reads_hardly_more_than_it_takes),
-		FIXTURE_TEST(claim_whose_reply_was_lost_is_given_back_and_no_other),
-		FIXTURE_TEST(lost_claim_of_a_later_attempt_counts_the_earlier_ones),
-		FIXTURE_TEST(small_claim_leaves_no_note),
-		FIXTURE_TEST(claim_for_few_bytes_takes_no_more),
-		FIXTURE_TEST(more_jobs_than_a_batch_are_reported_at_once),
-		FIXTURE_TEST(jobs_that_cannot_be_reported_have_the_status_each),
-		FIXTURE_TEST(bad_arguments_about_jobs_are_invalid),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

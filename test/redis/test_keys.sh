@@ -11,7 +11,7 @@ SEEN=$(mktemp) || exit 1
 export SEEN
 at_end "rm -f '$SEEN'"
 for test in $KEY_TESTS; do
-	"$BUILD/test/redis/keys/test_$test" || exit 1
+	"$BUILD/test/redis/keys/all" "test_$test" || exit 1
 done
 for script in src/redis/scripts/*.lua; do
 	grep -qx "$(basename "$script" .lua)" "$SEEN" && continue

@@ -5,12 +5,8 @@
  */
 #include "support/fixture.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "support/proxy.h"
 #include "support/scripts.h"
-#include "support/wait.h"
 
 /* ---- The scripts, by the test's clock ---- */
 
@@ -120,7 +116,7 @@ static int64_t move(struct shard *shard, int64_t at_ms)
 static const char *const groups[] = {NULL, "g"};
 enum { GROUPS = sizeof(groups) / sizeof(groups[0]) };
 
-static void adds_without_a_pause_run_once_at_the_latest_time(void **state)
+TEST(fixture, adds_without_a_pause_run_once_at_the_latest_time)
 {
 	for (int i = 0; i < GROUPS; i++) {
 		struct shard shard = shard_open(*state, groups[i]);
@@ -144,7 +140,7 @@ static void adds_without_a_pause_run_once_at_the_latest_time(void **state)
 	}
 }
 
-static void burst_runs_once_a_delay_after_its_last_add(void **state)
+TEST(fixture, burst_runs_once_a_delay_after_its_last_add)
 {
 	for (int i = 0; i < GROUPS; i++) {
 		struct shard shard = shard_open(*state, groups[i]);
@@ -168,7 +164,7 @@ static void burst_runs_once_a_delay_after_its_last_add(void **state)
 	}
 }
 
-static void first_add_fixes_the_latest_time(void **state)
+TEST(fixture, first_add_fixes_the_latest_time)
 {
 	struct shard shard = shard_open(*state, NULL);
 
@@ -182,7 +178,7 @@ static void first_add_fixes_the_latest_time(void **state)
 	redisFree(shard.context);
 }
 
-static void task_that_has_begun_is_replaced_with_a_new_latest_time(void **state)
+TEST(fixture, task_that_has_begun_is_replaced_with_a_new_latest_time)
 {
 	for (int retried = 0; retried < 2; retried++) {
 		struct shard shard = shard_open(*state, NULL);
@@ -203,7 +199,7 @@ static void task_that_has_begun_is_replaced_with_a_new_latest_time(void **state)
 	}
 }
 
-static void add_without_a_limit_removes_it(void **state)
+TEST(fixture, add_without_a_limit_removes_it)
 {
 	for (int i = 0; i < GROUPS; i++) {
 		struct shard shard = shard_open(*state, groups[i]);
@@ -217,7 +213,7 @@ static void add_without_a_limit_removes_it(void **state)
 	}
 }
 
-static void move_passes_the_latest_time_and_keeps_it(void **state)
+TEST(fixture, move_passes_the_latest_time_and_keeps_it)
 {
 	for (int i = 0; i < GROUPS; i++) {
 		struct shard shard = shard_open(*state, groups[i]);
@@ -256,7 +252,7 @@ static struct tw_redis_task task_of(const char *key, tw_duration delay, tw_durat
 		.key = key, .key_size = strlen(key), .delay = delay, .latest = latest};
 }
 
-static void latest_has_a_range_and_may_be_less_than_the_delay(void **state)
+TEST(fixture, latest_has_a_range_and_may_be_less_than_the_delay)
 {
 	struct fixture *fixture = *state;
 	const tw_duration bad[] = {-1, INT64_MIN, TW_REDIS_DELAY_MAX + 1, TW_FOREVER};
@@ -286,7 +282,7 @@ static void latest_has_a_range_and_may_be_less_than_the_delay(void **state)
 	assert_int_equal(get(fixture->redis, "c").latest_due_ms, 0);
 }
 
-static void modes_apply_with_a_limit(void **state)
+TEST(fixture, modes_apply_with_a_limit)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = task_of("a", TW_HOUR, TW_MINUTE);
@@ -300,7 +296,7 @@ static void modes_apply_with_a_limit(void **state)
 	add_one(fixture->redis, &task);
 }
 
-static void tasks_of_a_batch_have_their_limits(void **state)
+TEST(fixture, tasks_of_a_batch_have_their_limits)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[] = {
@@ -324,7 +320,7 @@ static void tasks_of_a_batch_have_their_limits(void **state)
 	assert_int_equal(get(fixture->redis, "b").latest_due_ms, 0);
 }
 
-static void add_repeated_after_a_lost_reply_keeps_the_latest_time(void **state)
+TEST(fixture, add_repeated_after_a_lost_reply_keeps_the_latest_time)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task first = task_of("first", TW_HOUR, TW_MINUTE);
@@ -353,7 +349,7 @@ static void add_repeated_after_a_lost_reply_keeps_the_latest_time(void **state)
 }
 
 /* The latest due time is behind the grace in the record, which the claim reads. */
-static void grace_applies_beside_a_limit(void **state)
+TEST(fixture, grace_applies_beside_a_limit)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = task_of("a", 0, TW_MINUTE);
@@ -372,7 +368,7 @@ static void grace_applies_beside_a_limit(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void restored_task_has_its_limit(void **state)
+TEST(fixture, restored_task_has_its_limit)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = task_of("a", 0, 24 * TW_HOUR);
@@ -394,22 +390,4 @@ static void restored_task_has_its_limit(void **state)
 	assert_int_equal(tw_redis_restore(fixture->redis, &info, 1, NULL), TW_INVALID);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(adds_without_a_pause_run_once_at_the_latest_time),
-		FIXTURE_TEST(burst_runs_once_a_delay_after_its_last_add),
-		FIXTURE_TEST(first_add_fixes_the_latest_time),
-		FIXTURE_TEST(task_that_has_begun_is_replaced_with_a_new_latest_time),
-		FIXTURE_TEST(add_without_a_limit_removes_it),
-		FIXTURE_TEST(move_passes_the_latest_time_and_keeps_it),
-		FIXTURE_TEST(latest_has_a_range_and_may_be_less_than_the_delay),
-		FIXTURE_TEST(modes_apply_with_a_limit),
-		FIXTURE_TEST(tasks_of_a_batch_have_their_limits),
-		FIXTURE_TEST(add_repeated_after_a_lost_reply_keeps_the_latest_time),
-		FIXTURE_TEST(grace_applies_beside_a_limit),
-		FIXTURE_TEST(restored_task_has_its_limit),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

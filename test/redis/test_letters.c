@@ -2,12 +2,9 @@
 /* These tests restore dead letters, and remove them by their age or number. */
 #include "support/fixture.h"
 
-#include <stdio.h>
-
 #include "redis/client/jobs.h"
 #include "support/program.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 /* Returns a letter for a handler, with a body. */
 static struct tw_redis_info letter_of(const char *key, int64_t died_ms)
@@ -38,7 +35,7 @@ static int64_t indexed(struct fixture *fixture, const char *key)
 				   tw_redis_shard(fixture->redis, key, strlen(key)));
 }
 
-static void letter_that_is_put_there_is_all_that_it_was(void **state)
+TEST(fixture, letter_that_is_put_there_is_all_that_it_was)
 {
 	struct fixture *fixture = *state;
 	struct found found;
@@ -57,7 +54,7 @@ static void letter_that_is_put_there_is_all_that_it_was(void **state)
 	assert_int_equal(indexed(fixture, "a"), 0);
 }
 
-static void letter_of_a_failed_task_is_in_the_order_of_deaths(void **state)
+TEST(fixture, letter_of_a_failed_task_is_in_the_order_of_deaths)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
@@ -71,7 +68,7 @@ static void letter_of_a_failed_task_is_in_the_order_of_deaths(void **state)
 			 find_dead(fixture->redis, "a").due_ms);
 }
 
-static void letter_is_put_there_as_its_mode_says(void **state)
+TEST(fixture, letter_is_put_there_as_its_mode_says)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
@@ -89,7 +86,7 @@ static void letter_is_put_there_as_its_mode_says(void **state)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-static void invalid_letter_is_refused(void **state)
+TEST(fixture, invalid_letter_is_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
@@ -159,6 +156,8 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 static struct tw_redis_worker *start(struct fixture *fixture,
 				     struct tw_redis_worker_options options)
 {
@@ -167,7 +166,7 @@ static struct tw_redis_worker *start(struct fixture *fixture,
 }
 
 /* A limit of eight is two in each of the four shards. */
-static void oldest_letters_go_if_there_are_too_many_in_a_shard(void **state)
+TEST(opened, oldest_letters_go_if_there_are_too_many_in_a_shard)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -183,7 +182,7 @@ static void oldest_letters_go_if_there_are_too_many_in_a_shard(void **state)
 	worker_stop(worker);
 }
 
-static void share_of_a_shard_is_rounded_up(void **state)
+TEST(opened, share_of_a_shard_is_rounded_up)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -195,7 +194,7 @@ static void share_of_a_shard_is_rounded_up(void **state)
 	worker_stop(worker);
 }
 
-static void letters_that_are_too_old_go(void **state)
+TEST(opened, letters_that_are_too_old_go)
 {
 	enum { MINUTE_MS = 60 * 1000 };
 	struct fixture *fixture = *state;
@@ -219,7 +218,7 @@ static void letters_that_are_too_old_go(void **state)
 	worker_stop(worker);
 }
 
-static void letter_that_died_again_counts_from_then(void **state)
+TEST(opened, letter_that_died_again_counts_from_then)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -243,7 +242,7 @@ static bool count_letter(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-static void invalid_letters_are_not_listed(void **state)
+TEST(opened, invalid_letters_are_not_listed)
 {
 	static const char *const texts[] = {"",       "nonsense",  "1:2",       "1:2:3",
 					    "1:2:9:", "1:2:9:abc", "1:2:4097:", "1:x:0:"};
@@ -260,7 +259,7 @@ static void invalid_letters_are_not_listed(void **state)
 }
 
 /* The server truncates replies at 1 MiB. */
-static void listings_of_large_bodies_come_in_small_pages(void **state)
+TEST(opened, listings_of_large_bodies_come_in_small_pages)
 {
 	enum { LARGE = 20 };
 	static char body[TW_REDIS_BODY_MAX];
@@ -294,7 +293,7 @@ static void listings_of_large_bodies_come_in_small_pages(void **state)
 	assert_int_equal(tasks, LARGE);
 }
 
-static void worker_that_makes_letters_keeps_to_their_number(void **state)
+TEST(opened, worker_that_makes_letters_keeps_to_their_number)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -312,7 +311,7 @@ static void worker_that_makes_letters_keeps_to_their_number(void **state)
 	worker_stop(worker);
 }
 
-static void letters_of_workers_that_died_go_too(void **state)
+TEST(opened, letters_of_workers_that_died_go_too)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -337,7 +336,7 @@ static void letters_of_workers_that_died_go_too(void **state)
 	worker_stop(worker);
 }
 
-static void letters_stay_if_nobody_ends_them(void **state)
+TEST(opened, letters_stay_if_nobody_ends_them)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -368,7 +367,7 @@ static bool claim_and_trim(const struct fixture *fixture, struct letters letters
 	return again;
 }
 
-static void letters_go_in_steps(void **state)
+TEST(opened, letters_go_in_steps)
 {
 	struct fixture *fixture = *state;
 	int64_t left = 230;
@@ -384,7 +383,7 @@ static void letters_go_in_steps(void **state)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-static void limits_out_of_range_are_refused(void **state)
+TEST(opened, limits_out_of_range_are_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.dead_max_age = -1};
@@ -397,7 +396,7 @@ static void limits_out_of_range_are_refused(void **state)
 			 TW_INVALID);
 }
 
-static void worker_of_twr_ends_letters(void **state)
+TEST(opened, worker_of_twr_ends_letters)
 {
 	struct fixture *fixture = *state;
 	const struct program_environment environment = {.url = fixture->server.url,
@@ -419,28 +418,4 @@ static void worker_of_twr_ends_letters(void **state)
 	program_end(&program);
 }
 
-#define WORKER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(letter_that_is_put_there_is_all_that_it_was),
-		FIXTURE_TEST(letter_of_a_failed_task_is_in_the_order_of_deaths),
-		FIXTURE_TEST(letter_is_put_there_as_its_mode_says),
-		FIXTURE_TEST(invalid_letter_is_refused),
-		WORKER_TEST(oldest_letters_go_if_there_are_too_many_in_a_shard),
-		WORKER_TEST(share_of_a_shard_is_rounded_up),
-		WORKER_TEST(letters_that_are_too_old_go),
-		WORKER_TEST(letter_that_died_again_counts_from_then),
-		WORKER_TEST(invalid_letters_are_not_listed),
-		WORKER_TEST(listings_of_large_bodies_come_in_small_pages),
-		WORKER_TEST(worker_that_makes_letters_keeps_to_their_number),
-		WORKER_TEST(letters_of_workers_that_died_go_too),
-		WORKER_TEST(letters_stay_if_nobody_ends_them),
-		WORKER_TEST(letters_go_in_steps),
-		WORKER_TEST(limits_out_of_range_are_refused),
-		WORKER_TEST(worker_of_twr_ends_letters),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

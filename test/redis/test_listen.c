@@ -3,18 +3,13 @@
  * that add up. */
 #include "support/fixture.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "support/http_server.h"
 #include "support/pages.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 static struct program_environment environment;
 static struct http_server http;
@@ -58,6 +53,8 @@ static int close_all(void **state)
 	http_server_stop(&http);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 static void start(const char *const *options)
 {
@@ -140,7 +137,7 @@ static json_t *await_rows(const char *name, size_t count)
 
 /* ---- Methods and hosts ---- */
 
-static void every_page_is_there_with_its_headers(void **state)
+TEST(opened, every_page_is_there_with_its_headers)
 {
 	static const char *const pages[][2] = {
 		{"/", "Content-Type: text/html; charset=utf-8"},
@@ -169,7 +166,7 @@ static void every_page_is_there_with_its_headers(void **state)
 	}
 }
 
-static void page_loads_nothing_from_elsewhere(void **state)
+TEST(opened, page_loads_nothing_from_elsewhere)
 {
 	struct page_reply reply;
 
@@ -184,7 +181,7 @@ static void page_loads_nothing_from_elsewhere(void **state)
 	free(reply.text);
 }
 
-static void head_has_only_the_headers(void **state)
+TEST(opened, head_has_only_the_headers)
 {
 	static const char request[] = "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	struct page_reply reply;
@@ -197,7 +194,7 @@ static void head_has_only_the_headers(void **state)
 	free(reply.text);
 }
 
-static void other_methods_are_refused(void **state)
+TEST(opened, other_methods_are_refused)
 {
 	static const char *const methods[] = {"POST", "PUT",     "DELETE", "PATCH",
 					      "get",  "OPTIONS", "TRACE",  "X"};
@@ -217,7 +214,7 @@ static void other_methods_are_refused(void **state)
 	}
 }
 
-static void other_paths_are_not_there(void **state)
+TEST(opened, other_paths_are_not_there)
 {
 	static const char *const paths[] = {
 		"/metrics/",  "/Metrics",       "//",
@@ -228,7 +225,7 @@ static void other_paths_are_not_there(void **state)
 		assert_int_equal(status_of_path(paths[i]), 404);
 }
 
-static void only_named_hosts_are_answered(void **state)
+TEST(opened, only_named_hosts_are_answered)
 {
 	static const struct {
 		const char *host;
@@ -283,7 +280,7 @@ static void only_named_hosts_are_answered(void **state)
 }
 
 /* A probe names the address of a container, a service, or no host. */
-static void probes_are_answered_whatever_host_they_name(void **state)
+TEST(opened, probes_are_answered_whatever_host_they_name)
 {
 	static const char *const paths[] = {"/healthz", "/readyz"};
 	static const char *const rests[] = {"1.1\r\nHost: evil.example",
@@ -301,7 +298,7 @@ static void probes_are_answered_whatever_host_they_name(void **state)
 	}
 }
 
-static void bad_requests_are_refused_and_harm_nobody(void **state)
+TEST(opened, bad_requests_are_refused_and_harm_nobody)
 {
 	static const char garbage[] = "\0\1\2\xff GET / / / HTTP/7\r\n\r\n\r\n\r\n";
 	static const char body[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -331,7 +328,7 @@ static void bad_requests_are_refused_and_harm_nobody(void **state)
 	assert_int_equal(status_of_path("/healthz"), 200);
 }
 
-static void silent_connections_hold_nobody_up_for_long(void **state)
+TEST(opened, silent_connections_hold_nobody_up_for_long)
 {
 	enum { FEW = 40, MANY = 80 };
 	int descriptors[MANY];
@@ -351,7 +348,7 @@ static void silent_connections_hold_nobody_up_for_long(void **state)
 		close(descriptors[i]);
 }
 
-static void invalid_or_taken_address_is_refused(void **state)
+TEST(opened, invalid_or_taken_address_is_refused)
 {
 	static char long_name[264];
 	static const char *const bad[] = {"9464",       ":9464",        "127.0.0.1",
@@ -387,7 +384,7 @@ static void invalid_or_taken_address_is_refused(void **state)
 	}
 }
 
-static void address_of_ip_version_6_is_shown_in_brackets(void **state)
+TEST(opened, address_of_ip_version_6_is_shown_in_brackets)
 {
 	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", "--listen=[::1]:0"));
 	if (program_wait_text(&worker, "the worker runs"))
@@ -461,7 +458,7 @@ static void run_some(struct fixture *fixture)
 	add_task(fixture->redis, "later", TW_HOUR);
 }
 
-static void figures_add_up_with_those_of_redis(void **state)
+TEST(opened, figures_add_up_with_those_of_redis)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_stats stats;
@@ -505,7 +502,7 @@ static void figures_add_up_with_those_of_redis(void **state)
 	program_end(&program);
 }
 
-static void callbacks_are_shown_by_host_and_answer(void **state)
+TEST(opened, callbacks_are_shown_by_host_and_answer)
 {
 	struct fixture *fixture = *state;
 	struct page_reply reply;
@@ -537,7 +534,7 @@ static const json_t *member_of(const json_t *status, const char *array, size_t r
 	return json_object_get(json_array_get(json_object_get(status, array), row), member);
 }
 
-static void namespace_that_is_not_named_is_shown_as_default(void **state)
+TEST(opened, namespace_that_is_not_named_is_shown_as_default)
 {
 	json_t *status;
 
@@ -552,7 +549,7 @@ static void namespace_that_is_not_named_is_shown_as_default(void **state)
 	json_decref(status);
 }
 
-static void hosts_with_any_name_are_labels(void **state)
+TEST(opened, hosts_with_any_name_are_labels)
 {
 	struct fixture *fixture = *state;
 	struct page_reply reply;
@@ -579,7 +576,7 @@ static void add_to(struct tw_redis *redis, const char *group, const char *key)
 	add_one(redis, &task);
 }
 
-static void groups_with_any_name_are_labels(void **state)
+TEST(opened, groups_with_any_name_are_labels)
 {
 	static const char *const names[] = {"group_base64", "group", "group"};
 	static const char *const shown[] = {"/w==", "<script>\"a\\b{}", "\xc3\xa9\xe2\x80\xae% x"};
@@ -621,7 +618,7 @@ static void groups_with_any_name_are_labels(void **state)
 	json_decref(status);
 }
 
-static void no_more_than_20_groups_are_labels(void **state)
+TEST(opened, no_more_than_20_groups_are_labels)
 {
 	enum { GROUPS = 30, SHOWN = 20 };
 	struct fixture *fixture = *state;
@@ -643,7 +640,7 @@ static void no_more_than_20_groups_are_labels(void **state)
 	free(reply.text);
 }
 
-static void promtool_finds_nothing_wrong(void **state)
+TEST(opened, promtool_finds_nothing_wrong)
 {
 	struct fixture *fixture = *state;
 	struct page_reply reply;
@@ -664,7 +661,7 @@ static void promtool_finds_nothing_wrong(void **state)
 
 /* ---- Health ---- */
 
-static void lost_redis_is_not_ready_and_no_figure(void **state)
+TEST(opened, lost_redis_is_not_ready_and_no_figure)
 {
 	struct redis_server server;
 	struct page_reply reply;
@@ -697,7 +694,7 @@ static void lost_redis_is_not_ready_and_no_figure(void **state)
 	redis_server_stop(&server);
 }
 
-static void worker_that_ends_is_healthy_and_not_ready(void **state)
+TEST(opened, worker_that_ends_is_healthy_and_not_ready)
 {
 	struct fixture *fixture = *state;
 	struct page_reply reply;
@@ -719,7 +716,7 @@ static void worker_that_ends_is_healthy_and_not_ready(void **state)
 	http_server_start(&http, answer_by_path, NULL);
 }
 
-static void loop_that_stands_is_not_healthy(void **state)
+TEST(opened, loop_that_stands_is_not_healthy)
 {
 	/* An idle loop is silent for longer than that. */
 	START("--health-limit=1ms");
@@ -740,7 +737,7 @@ static int64_t counted(struct fixture *fixture)
 	return calls;
 }
 
-static void redis_is_asked_once_a_second_whoever_looks(void **state)
+TEST(opened, redis_is_asked_once_a_second_whoever_looks)
 {
 	enum { SHARDS = 4, LOOKS_MS = 2500 };
 	struct fixture *fixture = *state;
@@ -767,7 +764,7 @@ static void redis_is_asked_once_a_second_whoever_looks(void **state)
 }
 
 /* A probe of the loop asks nothing either. */
-static void redis_is_not_asked_while_nobody_looks(void **state)
+TEST(opened, redis_is_not_asked_while_nobody_looks)
 {
 	struct fixture *fixture = *state;
 	int64_t before;
@@ -784,7 +781,7 @@ static void redis_is_not_asked_while_nobody_looks(void **state)
 
 /* A page waits for a silent Redis as long as a reply may take, and a probe of the loop does not
  * wait for that page. */
-static void silent_redis_is_shown_and_delays_no_probe(void **state)
+TEST(opened, silent_redis_is_shown_and_delays_no_probe)
 {
 	static const char request[] = "GET /readyz HTTP/1.0\r\n\r\n";
 	struct redis_server server;
@@ -818,36 +815,4 @@ static void silent_redis_is_shown_and_delays_no_probe(void **state)
 	redis_server_stop(&server);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_page_is_there_with_its_headers),
-		TEST(page_loads_nothing_from_elsewhere),
-		TEST(head_has_only_the_headers),
-		TEST(other_methods_are_refused),
-		TEST(other_paths_are_not_there),
-		TEST(only_named_hosts_are_answered),
-		TEST(probes_are_answered_whatever_host_they_name),
-		TEST(bad_requests_are_refused_and_harm_nobody),
-		TEST(silent_connections_hold_nobody_up_for_long),
-		TEST(invalid_or_taken_address_is_refused),
-		TEST(address_of_ip_version_6_is_shown_in_brackets),
-		TEST(figures_add_up_with_those_of_redis),
-		TEST(callbacks_are_shown_by_host_and_answer),
-		TEST(namespace_that_is_not_named_is_shown_as_default),
-		TEST(hosts_with_any_name_are_labels),
-		TEST(groups_with_any_name_are_labels),
-		TEST(no_more_than_20_groups_are_labels),
-		TEST(promtool_finds_nothing_wrong),
-		TEST(lost_redis_is_not_ready_and_no_figure),
-		TEST(worker_that_ends_is_healthy_and_not_ready),
-		TEST(loop_that_stands_is_not_healthy),
-		TEST(redis_is_asked_once_a_second_whoever_looks),
-		TEST(redis_is_not_asked_while_nobody_looks),
-		TEST(silent_redis_is_shown_and_delays_no_probe),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

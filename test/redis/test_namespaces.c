@@ -3,10 +3,6 @@
 #include "support/fixture.h"
 
 #include "support/runs.h"
-#include "support/wait.h"
-
-#include <pthread.h>
-#include <stdio.h>
 
 #include "support/cluster.h"
 
@@ -44,7 +40,7 @@ static int count_clients(struct redis_server *server)
 	return count;
 }
 
-static void namespaces_share_the_connection_and_no_task(void **state)
+TEST(fixture, namespaces_share_the_connection_and_no_task)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
@@ -60,7 +56,7 @@ static void namespaces_share_the_connection_and_no_task(void **state)
 	tw_redis_close(second);
 }
 
-static void pause_of_one_namespace_is_no_pause_of_another(void **state)
+TEST(fixture, pause_of_one_namespace_is_no_pause_of_another)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
@@ -87,7 +83,7 @@ static int64_t count_all_keys(struct fixture *fixture, const char *name_space)
 }
 
 /* An empty namespace keeps keys until it is deleted; others stay unchanged. */
-static void unused_namespace_is_deleted(void **state)
+TEST(fixture, unused_namespace_is_deleted)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
@@ -111,7 +107,7 @@ static void unused_namespace_is_deleted(void **state)
 	tw_redis_close(second);
 }
 
-static void namespace_in_use_is_deleted_by_force(void **state)
+TEST(fixture, namespace_in_use_is_deleted_by_force)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
@@ -136,7 +132,7 @@ static void namespace_in_use_is_deleted_by_force(void **state)
 	tw_redis_close(second);
 }
 
-static void handles_are_closed_in_any_order(void **state)
+TEST(fixture, handles_are_closed_in_any_order)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
@@ -153,7 +149,7 @@ static void handles_are_closed_in_any_order(void **state)
 	tw_redis_close(third);
 }
 
-static void another_number_of_shards_is_refused(void **state)
+TEST(fixture, another_number_of_shards_is_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -178,7 +174,7 @@ static void another_number_of_shards_is_refused(void **state)
 	tw_redis_close(second);
 }
 
-static void bad_namespaces_are_invalid(void **state)
+TEST(fixture, bad_namespaces_are_invalid)
 {
 	static const struct {
 		const char *name;
@@ -236,7 +232,7 @@ static void *add_and_close(void *argument)
 	return NULL;
 }
 
-static void handles_come_and_go_in_many_threads(void **state)
+TEST(fixture, handles_come_and_go_in_many_threads)
 {
 	struct fixture *fixture = *state;
 	struct adder adders[THREADS];
@@ -259,7 +255,7 @@ static void handles_come_and_go_in_many_threads(void **state)
 	assert_int_equal(count_clients(&fixture->server), 1);
 }
 
-static void nodes_of_a_cluster_have_one_connection_each(void **state)
+TEST(fixture, nodes_of_a_cluster_have_one_connection_each)
 {
 	struct cluster cluster;
 	struct tw_redis_options options = {.shards = 64};
@@ -281,19 +277,4 @@ static void nodes_of_a_cluster_have_one_connection_each(void **state)
 	cluster_stop(&cluster);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(namespaces_share_the_connection_and_no_task),
-		FIXTURE_TEST(pause_of_one_namespace_is_no_pause_of_another),
-		FIXTURE_TEST(unused_namespace_is_deleted),
-		FIXTURE_TEST(namespace_in_use_is_deleted_by_force),
-		FIXTURE_TEST(handles_are_closed_in_any_order),
-		FIXTURE_TEST(another_number_of_shards_is_refused),
-		FIXTURE_TEST(bad_namespaces_are_invalid),
-		FIXTURE_TEST(handles_come_and_go_in_many_threads),
-		FIXTURE_TEST(nodes_of_a_cluster_have_one_connection_each),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

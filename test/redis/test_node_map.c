@@ -6,15 +6,9 @@
  */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "redis/client/client.h"
 #include "support/false_server.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 enum { FOR_EVER = 1000000, MAP_SIZE = 60000, SHARDS = 4 };
 
@@ -57,6 +51,8 @@ static int close_all(void **state)
 	return 0;
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 static void map_begin(int ranges)
 {
 	map_size = (size_t)sprintf(map, "*%d", ranges);
@@ -94,7 +90,7 @@ static int port_of(struct tw_redis *redis, unsigned slot)
 	return node_map_of_slot(&redis->access->router.map, slot)->address.port;
 }
 
-static void ranges_that_make_no_sense_are_passed_over(void **state)
+TEST(opened, ranges_that_make_no_sense_are_passed_over)
 {
 	static const char *const masters[] = {"*0",
 					      ":1",
@@ -127,7 +123,7 @@ static void ranges_that_make_no_sense_are_passed_over(void **state)
 }
 
 /* A node that does not know its host leaves it out, and the address that was asked is used. */
-static void unknown_host_is_the_one_that_was_asked(void **state)
+TEST(opened, unknown_host_is_the_one_that_was_asked)
 {
 	static const char *const hosts[] = {"$1\r\n?", "$0\r\n", "$-1"};
 	struct tw_redis *redis;
@@ -147,7 +143,7 @@ static void unknown_host_is_the_one_that_was_asked(void **state)
 	}
 }
 
-static void map_of_more_slots_than_there_are_is_read_to_that_number(void **state)
+TEST(opened, map_of_more_slots_than_there_are_is_read_to_that_number)
 {
 	struct tw_redis *redis;
 
@@ -168,7 +164,7 @@ static size_t answer_moved(void *context, const redisReply *request, char *reply
 }
 
 /* The slots of further nodes keep their owners. */
-static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
+TEST(opened, nodes_beyond_the_number_that_is_kept_are_not_asked)
 {
 	struct tw_redis_error error;
 	struct tw_redis *redis;
@@ -189,7 +185,7 @@ static void nodes_beyond_the_number_that_is_kept_are_not_asked(void **state)
 	tw_redis_close(redis);
 }
 
-static void missing_map_is_asked_for_again(void **state)
+TEST(opened, missing_map_is_asked_for_again)
 {
 	static const char *const replies[] = {"*0", "+OK", "-ERR not now"};
 	struct tw_redis *redis;
@@ -214,7 +210,7 @@ static void missing_map_is_asked_for_again(void **state)
 }
 
 /* The server left while idle, so a new connection asks for the map. */
-static void restarted_server_sends_the_map(void **state)
+TEST(opened, restarted_server_sends_the_map)
 {
 	struct tw_redis *redis;
 	int port = server.port;
@@ -254,7 +250,7 @@ static struct tw_redis *open_with_elsewhere(const char *key)
 }
 
 /* Another node refuses, not the call's own: some other node may still send the map. */
-static void refusal_of_a_node_that_could_send_the_map_ends_no_call(void **state)
+TEST(opened, refusal_of_a_node_that_could_send_the_map_ends_no_call)
 {
 	struct tw_redis_error error;
 	struct tw_redis *redis;
@@ -295,7 +291,7 @@ static size_t answer_as_a_replica(void *context, const redisReply *request, char
 	return (size_t)snprintf(reply, room, ":0\r\n");
 }
 
-static void replies_that_a_former_master_owes_are_waited_for(void **state)
+TEST(opened, replies_that_a_former_master_owes_are_waited_for)
 {
 	struct tw_redis *redis;
 
@@ -314,7 +310,7 @@ static void replies_that_a_former_master_owes_are_waited_for(void **state)
 	tw_redis_close(redis);
 }
 
-static void cluster_has_no_databases(void **state)
+TEST(opened, cluster_has_no_databases)
 {
 	struct tw_redis_error error;
 	struct tw_redis *redis;
@@ -327,23 +323,4 @@ static void cluster_has_no_databases(void **state)
 	options.url = url;
 	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_INVALID);
 	assert_non_null(strstr(error.text, "database"));
-}
-
-#define NODE_MAP_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		NODE_MAP_TEST(ranges_that_make_no_sense_are_passed_over),
-		NODE_MAP_TEST(unknown_host_is_the_one_that_was_asked),
-		NODE_MAP_TEST(map_of_more_slots_than_there_are_is_read_to_that_number),
-		NODE_MAP_TEST(nodes_beyond_the_number_that_is_kept_are_not_asked),
-		NODE_MAP_TEST(missing_map_is_asked_for_again),
-		NODE_MAP_TEST(restarted_server_sends_the_map),
-		NODE_MAP_TEST(refusal_of_a_node_that_could_send_the_map_ends_no_call),
-		NODE_MAP_TEST(replies_that_a_former_master_owes_are_waited_for),
-		NODE_MAP_TEST(cluster_has_no_databases),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,16 +5,9 @@
  */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "support/proxy.h"
 #include "support/runs.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 static struct redis_server server;
 static struct proxy proxy;
@@ -39,6 +32,8 @@ static int close_all(void **state)
 	return 0;
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 static struct tw_redis_options options_of(const char *url)
 {
 	return (struct tw_redis_options){.url = url, .shards = 4, .patience = 20 * TW_SECOND};
@@ -59,7 +54,7 @@ static struct tw_redis *open_at(const char *url)
 	return client_open(&options);
 }
 
-static void nobody_listening_is_unreachable(void **state)
+TEST(opened, nobody_listening_is_unreachable)
 {
 	struct tw_redis_options options = {0};
 	struct tw_redis_error error;
@@ -77,7 +72,7 @@ static void nobody_listening_is_unreachable(void **state)
 	assert_null(worker);
 }
 
-static void server_that_does_not_answer_is_unreachable(void **state)
+TEST(opened, server_that_does_not_answer_is_unreachable)
 {
 	struct tw_redis_options options = {.connect_timeout = 200 * TW_MILLISECOND,
 					   .reply_timeout = 200 * TW_MILLISECOND};
@@ -94,7 +89,7 @@ static void server_that_does_not_answer_is_unreachable(void **state)
 	close(listener);
 }
 
-static void wrong_password_is_refused(void **state)
+TEST(opened, wrong_password_is_refused)
 {
 	const struct redis_server_options with_password = {.password = "the right one"};
 	static const char *const passwords[] = {"a wrong one", NULL, "the right one"};
@@ -121,7 +116,7 @@ static void wrong_password_is_refused(void **state)
 	redis_server_stop(&guarded);
 }
 
-static void server_that_may_drop_tasks_is_refused_unless_that_is_wanted(void **state)
+TEST(opened, server_that_may_drop_tasks_is_refused_unless_that_is_wanted)
 {
 	static const char *const policies[] = {"allkeys-lru", "allkeys-random", "volatile-lru"};
 	struct tw_redis_options options = options_of(server.url);
@@ -205,12 +200,12 @@ static void restart_in_mid_run(int end_signal)
 	tw_redis_close(adder.redis);
 }
 
-static void restarted_server_loses_nothing_that_was_accepted(void **state)
+TEST(opened, restarted_server_loses_nothing_that_was_accepted)
 {
 	restart_in_mid_run(SIGTERM);
 }
 
-static void killed_server_loses_nothing_that_was_accepted(void **state)
+TEST(opened, killed_server_loses_nothing_that_was_accepted)
 {
 	/* Answered writes are in the file. (With everysec they may wait for a slow disk, and be
 	 * lost.) */
@@ -232,7 +227,7 @@ static void add_in_an_outage(struct tw_redis *redis)
 	assert_int_equal(accepted(&adder), 1);
 }
 
-static void call_waits_for_a_server_that_comes_back(void **state)
+TEST(opened, call_waits_for_a_server_that_comes_back)
 {
 	struct tw_redis *redis = open_at(server.url);
 
@@ -240,7 +235,7 @@ static void call_waits_for_a_server_that_comes_back(void **state)
 	tw_redis_close(redis);
 }
 
-static void patience_without_end_waits_too(void **state)
+TEST(opened, patience_without_end_waits_too)
 {
 	struct tw_redis_options options = options_of(server.url);
 	struct tw_redis *redis;
@@ -251,7 +246,7 @@ static void patience_without_end_waits_too(void **state)
 	tw_redis_close(redis);
 }
 
-static void time_limit_of_nearly_a_second_is_one(void **state)
+TEST(opened, time_limit_of_nearly_a_second_is_one)
 {
 	struct tw_redis_options options = options_of(server.url);
 	struct tw_redis *redis;
@@ -263,7 +258,7 @@ static void time_limit_of_nearly_a_second_is_one(void **state)
 	tw_redis_close(redis);
 }
 
-static void call_gives_up_after_its_patience(void **state)
+TEST(opened, call_gives_up_after_its_patience)
 {
 	struct tw_redis_options options = options_of(server.url);
 	struct tw_redis_error error;
@@ -283,7 +278,7 @@ static void call_gives_up_after_its_patience(void **state)
 }
 
 /* hiredis forgets its time limit for replies when it reconnects. */
-static void server_that_hangs_after_a_reconnect_is_given_up_too(void **state)
+TEST(opened, server_that_hangs_after_a_reconnect_is_given_up_too)
 {
 	struct tw_redis_options options = options_of(server.url);
 	struct tw_redis *redis;
@@ -312,7 +307,7 @@ static void *become_master_soon(void *argument)
 	return NULL;
 }
 
-static void replica_is_waited_for_until_it_is_the_master(void **state)
+TEST(opened, replica_is_waited_for_until_it_is_the_master)
 {
 	struct tw_redis *redis = open_at(server.url);
 	pthread_t thread;
@@ -326,7 +321,7 @@ static void replica_is_waited_for_until_it_is_the_master(void **state)
 	tw_redis_close(redis);
 }
 
-static void connection_cut_for_five_seconds_loses_nothing(void **state)
+TEST(opened, connection_cut_for_five_seconds_loses_nothing)
 {
 	enum { COUNT = 500 };
 	struct tw_redis *direct = open_at(server.url);
@@ -350,7 +345,7 @@ static void connection_cut_for_five_seconds_loses_nothing(void **state)
 	tw_redis_close(through);
 }
 
-static void lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless(void **state)
+TEST(opened, lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless)
 {
 	struct tw_redis *redis = open_at(proxy.url);
 	struct tw_redis_worker *worker;
@@ -373,7 +368,7 @@ static void lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless(void **
 	tw_redis_close(redis);
 }
 
-static void lost_reply_to_a_claim_brings_the_task_back(void **state)
+TEST(opened, lost_reply_to_a_claim_brings_the_task_back)
 {
 	struct tw_redis *direct = open_at(server.url);
 	struct tw_redis *through = open_at(proxy.url);
@@ -397,7 +392,7 @@ static void lost_reply_to_a_claim_brings_the_task_back(void **state)
 }
 
 /* The server truncates replies of two bodies; each task may begin only once, and does. */
-static void claims_whose_replies_are_cut_off_use_up_no_attempt(void **state)
+TEST(opened, claims_whose_replies_are_cut_off_use_up_no_attempt)
 {
 	enum { LARGE = 20 };
 	static char body[TW_REDIS_BODY_MAX];
@@ -426,7 +421,7 @@ static void claims_whose_replies_are_cut_off_use_up_no_attempt(void **state)
 	tw_redis_close(direct);
 }
 
-static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
+TEST(opened, lost_reply_to_an_acknowledgement_runs_nothing_twice)
 {
 	struct tw_redis *direct = open_at(server.url);
 	struct tw_redis_worker *worker;
@@ -453,7 +448,7 @@ static void lost_reply_to_an_acknowledgement_runs_nothing_twice(void **state)
 }
 
 /* The worker continues where it is refused, and where the server has become unfit. */
-static void worker_reports_refusals_and_an_unfit_server(void **state)
+TEST(opened, worker_reports_refusals_and_an_unfit_server)
 {
 	struct tw_redis *redis = open_at(server.url);
 	struct tw_redis_worker *worker;
@@ -486,7 +481,7 @@ static void *give_replicas_up(void *argument)
 	return NULL;
 }
 
-static void server_that_lacks_replicas_is_waited_for(void **state)
+TEST(opened, server_that_lacks_replicas_is_waited_for)
 {
 	struct tw_redis *redis = open_at(server.url);
 	struct tw_redis_error error;
@@ -512,7 +507,7 @@ static void await_reason(const char *text)
 	WAIT_UNTIL(runs_errors(&runs, &last) && strstr(last.text, text));
 }
 
-static void changed_reason_is_reported_again(void **state)
+TEST(opened, changed_reason_is_reported_again)
 {
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
@@ -538,7 +533,7 @@ static void changed_reason_is_reported_again(void **state)
 
 /* The grace is over, and Redis stays down. The stop ends nevertheless, and runs whose end was not
  * reported run again elsewhere. */
-static void stop_ends_while_redis_is_away(void **state)
+TEST(opened, stop_ends_while_redis_is_away)
 {
 	const tw_duration lease = 3 * TW_SECOND;
 	struct tw_redis *direct = open_at(server.url);
@@ -561,35 +556,4 @@ static void stop_ends_while_redis_is_away(void **state)
 	assert_int_equal(runs_count_of(&runs, "unconfirmed"), 2);
 	worker_stop(worker);
 	tw_redis_close(direct);
-}
-
-#define OUTAGE_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		OUTAGE_TEST(nobody_listening_is_unreachable),
-		OUTAGE_TEST(server_that_does_not_answer_is_unreachable),
-		OUTAGE_TEST(wrong_password_is_refused),
-		OUTAGE_TEST(server_that_may_drop_tasks_is_refused_unless_that_is_wanted),
-		OUTAGE_TEST(restarted_server_loses_nothing_that_was_accepted),
-		OUTAGE_TEST(killed_server_loses_nothing_that_was_accepted),
-		OUTAGE_TEST(call_waits_for_a_server_that_comes_back),
-		OUTAGE_TEST(patience_without_end_waits_too),
-		OUTAGE_TEST(time_limit_of_nearly_a_second_is_one),
-		OUTAGE_TEST(call_gives_up_after_its_patience),
-		OUTAGE_TEST(server_that_hangs_after_a_reconnect_is_given_up_too),
-		OUTAGE_TEST(replica_is_waited_for_until_it_is_the_master),
-		OUTAGE_TEST(connection_cut_for_five_seconds_loses_nothing),
-		OUTAGE_TEST(lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless),
-		OUTAGE_TEST(lost_reply_to_a_claim_brings_the_task_back),
-		OUTAGE_TEST(claims_whose_replies_are_cut_off_use_up_no_attempt),
-		OUTAGE_TEST(lost_reply_to_an_acknowledgement_runs_nothing_twice),
-		OUTAGE_TEST(worker_reports_refusals_and_an_unfit_server),
-		OUTAGE_TEST(server_that_lacks_replicas_is_waited_for),
-		OUTAGE_TEST(changed_reason_is_reported_again),
-		OUTAGE_TEST(stop_ends_while_redis_is_away),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,7 @@
  */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -20,7 +14,6 @@
 #include "twr/listener.h"
 #include "support/runs.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 enum { REPLY_ROOM = 1024 * 1024 };
 
@@ -82,6 +75,8 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 static struct board *board_open(void)
 {
 	struct board *board;
@@ -109,13 +104,13 @@ static void start_board(void *context)
 	end_faults();
 }
 
-static void board_meets_each_failure(void **state)
+TEST(opened, board_meets_each_failure)
 {
 	assert_true(fail_each(FAULT_ALLOCATION, start_board, NULL) > 0);
 	assert_true(fail_each(FAULT_DESCRIPTOR, start_board, NULL) > 0);
 }
 
-static void worker_is_ready_with_a_redis_that_answers(void **state)
+TEST(once, worker_is_ready_with_a_redis_that_answers)
 {
 	struct board *board = calloc(1, sizeof(*board));
 
@@ -149,7 +144,7 @@ static double age_shown(enum figure_scope scope, const void *of, int64_t now_ms,
 	return age;
 }
 
-static void oldest_due_task_is_never_due_in_the_future(void **state)
+TEST(once, oldest_due_task_is_never_due_in_the_future)
 {
 	static const char name[] = "\ntwr_oldest_due_age_seconds ";
 	struct task_figures tasks = {0};
@@ -169,7 +164,7 @@ static void add_group(struct tw_redis *redis)
 	add_one(redis, &task);
 }
 
-static void groups_are_asked_for_at_most_a_twentieth_of_the_time(void **state)
+TEST(opened, groups_are_asked_for_at_most_a_twentieth_of_the_time)
 {
 	struct fixture *fixture = *state;
 	struct board *board = board_open();
@@ -213,7 +208,7 @@ static void start_listener(void *context)
 	end_faults();
 }
 
-static void listener_meets_each_failure(void **state)
+TEST(once, listener_meets_each_failure)
 {
 	assert_true(fail_each(FAULT_ALLOCATION, start_listener, NULL) > 0);
 	assert_true(fail_each(FAULT_DESCRIPTOR, start_listener, NULL) > 0);
@@ -256,7 +251,7 @@ static void ask(void *context)
 			 strlen(body + 4));
 }
 
-static void pages_meet_each_failure(void **state)
+TEST(opened, pages_meet_each_failure)
 {
 	static const char *const lines[] = {
 		"GET / HTTP/1.1\r\nHost: localhost",
@@ -284,18 +279,4 @@ static void pages_meet_each_failure(void **state)
 	board_stop(board);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(groups_are_asked_for_at_most_a_twentieth_of_the_time),
-		TEST(board_meets_each_failure),
-		cmocka_unit_test(worker_is_ready_with_a_redis_that_answers),
-		cmocka_unit_test(oldest_due_task_is_never_due_in_the_future),
-		cmocka_unit_test(listener_meets_each_failure),
-		TEST(pages_meet_each_failure),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -2,13 +2,8 @@
 /* A namespace limits how many tasks run, and how many begin in a second, over all its workers. */
 #include "support/fixture.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/proxy.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 /* This counts what the handlers of all workers of a test do. All operations are relaxed. */
 struct crowd {
@@ -69,7 +64,7 @@ static long long workers_reported(struct fixture *fixture)
 	return redis_server_number(&fixture->server, "HLEN {tw/%s}running", fixture->name_space);
 }
 
-static void no_more_run_than_may(void **state)
+TEST(one_shard, no_more_run_than_may)
 {
 	enum { COUNT = 60, MOST = 3 };
 	struct fixture *fixture = *state;
@@ -89,7 +84,7 @@ static void no_more_run_than_may(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void no_more_begin_in_a_second_than_may(void **state)
+TEST(one_shard, no_more_begin_in_a_second_than_may)
 {
 	enum { COUNT = 45, RATE = 30 };
 	struct fixture *fixture = *state;
@@ -107,7 +102,7 @@ static void no_more_begin_in_a_second_than_may(void **state)
 	stop(worker);
 }
 
-static void limits_that_are_lifted_hold_up_nothing(void **state)
+TEST(one_shard, limits_that_are_lifted_hold_up_nothing)
 {
 	enum { COUNT = 200 };
 	struct fixture *fixture = *state;
@@ -133,7 +128,7 @@ static void limits_that_are_lifted_hold_up_nothing(void **state)
 }
 
 /* A worker's report expires. */
-static void what_a_dead_worker_had_is_free_again(void **state)
+TEST(one_shard, what_a_dead_worker_had_is_free_again)
 {
 	struct fixture *fixture = *state;
 	struct crowd crowd = {0};
@@ -168,7 +163,7 @@ static int64_t word_until_ms(struct fixture *fixture)
 }
 
 /* The worker does not wait for its next look, a third of a lease later. */
-static void ends_are_reported_at_once(void **state)
+TEST(one_shard, ends_are_reported_at_once)
 {
 	struct fixture *fixture = *state;
 	enum { HOUR_MS = 3600000 };
@@ -196,7 +191,7 @@ static void ends_are_reported_at_once(void **state)
 }
 
 /* Another worker may have them by then, so the worker asks again and does not claim. */
-static void permits_that_come_late_are_not_used(void **state)
+TEST(one_shard, permits_that_come_late_are_not_used)
 {
 	enum { LEASE_MS = 1000 };
 	struct fixture *fixture = *state;
@@ -226,7 +221,7 @@ static void permits_that_come_late_are_not_used(void **state)
 	proxy_stop(&proxy);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(one_shard, bad_arguments_are_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_limits limits = {.running = 1, .per_second = 1};
@@ -239,17 +234,4 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(limits.running + limits.per_second, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ONE_SHARD_TEST(no_more_run_than_may),
-		ONE_SHARD_TEST(no_more_begin_in_a_second_than_may),
-		ONE_SHARD_TEST(limits_that_are_lifted_hold_up_nothing),
-		ONE_SHARD_TEST(what_a_dead_worker_had_is_free_again),
-		ONE_SHARD_TEST(ends_are_reported_at_once),
-		ONE_SHARD_TEST(permits_that_come_late_are_not_used),
-		ONE_SHARD_TEST(bad_arguments_are_refused),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -9,17 +9,12 @@
 #include "support/test.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "powercut/clients.h"
 #include "powercut/disk.h"
 #include "support/proxy.h"
 #include "support/redis_server.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 enum { CALLS_MOST = 300, URL_SIZE = 128 };
 
@@ -130,7 +125,7 @@ static struct losses cut_power_often(int times, const struct trial *trial)
 	return losses;
 }
 
-static void power_cuts_lose_nothing_acknowledged(void **state)
+TEST(once, power_cuts_lose_nothing_acknowledged)
 {
 	const struct trial trial = {true, CALLS_MOST, "?durability=disk"};
 	struct losses losses;
@@ -160,7 +155,7 @@ static bool server_fits(const char *setting)
 
 /* This fails with a server whose WAITAOF replies before the fsync: Valkey 8.0.1, and Redis 7.4
  * until its change 13793. */
-static void power_cuts_with_fsync_each_second_lose_nothing_acknowledged(void **state)
+TEST(once, power_cuts_with_fsync_each_second_lose_nothing_acknowledged)
 {
 	/* A call waits for up to a second. */
 	const struct trial trial = {false, 6, "?durability=disk"};
@@ -172,7 +167,7 @@ static void power_cuts_with_fsync_each_second_lose_nothing_acknowledged(void **s
 	assert_int_equal(losses_sum(&losses), 0);
 }
 
-static void power_cuts_without_durability_lose_something(void **state)
+TEST(once, power_cuts_without_durability_lose_something)
 {
 	struct losses losses;
 
@@ -225,7 +220,7 @@ static int64_t size_of(const char *folder, const char *name)
 	return stat(path, &status) ? -1 : status.st_size;
 }
 
-static void disk_loses_what_was_not_synced(void **state)
+TEST(once, disk_loses_what_was_not_synced)
 {
 	enum { TRIES = 200 };
 	bool seen[2][7] = {{false}};
@@ -320,7 +315,7 @@ static struct losses lose_masters(int times, const char *setting)
 	return losses;
 }
 
-static void failovers_lose_nothing_acknowledged(void **state)
+TEST(once, failovers_lose_nothing_acknowledged)
 {
 	struct losses losses;
 
@@ -328,7 +323,7 @@ static void failovers_lose_nothing_acknowledged(void **state)
 	assert_int_equal(losses_sum(&losses), 0);
 }
 
-static void failovers_without_durability_lose_something(void **state)
+TEST(once, failovers_without_durability_lose_something)
 {
 	struct losses losses;
 
@@ -336,17 +331,10 @@ static void failovers_without_durability_lose_something(void **state)
 	assert_true(losses_sum(&losses) > 0);
 }
 
-int main(void)
+static int choose_seed(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(disk_loses_what_was_not_synced),
-		cmocka_unit_test(power_cuts_lose_nothing_acknowledged),
-		cmocka_unit_test(power_cuts_with_fsync_each_second_lose_nothing_acknowledged),
-		cmocka_unit_test(power_cuts_without_durability_lose_something),
-		cmocka_unit_test(failovers_lose_nothing_acknowledged),
-		cmocka_unit_test(failovers_without_durability_lose_something),
-	};
-
 	random_now = random_from(seed_choose(), 0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+TEST_FILE(choose_seed, NULL)

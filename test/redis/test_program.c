@@ -3,14 +3,7 @@
  * stopped or killed. */
 #include "support/fixture.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
@@ -19,7 +12,6 @@
 #include "support/program.h"
 #include "support/proxy.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 static struct program_environment environment;
 static struct http_server http;
@@ -58,6 +50,8 @@ static int close_all(void **state)
 	http_server_stop(&http);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 /* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
 static int twr(const char *const *arguments)
@@ -98,7 +92,7 @@ static int64_t said_number(const char *name)
 	return number;
 }
 
-static void task_is_added_shown_moved_and_cancelled(void **state)
+TEST(opened, task_is_added_shown_moved_and_cancelled)
 {
 	struct fixture *fixture = *state;
 
@@ -127,7 +121,7 @@ static void task_is_added_shown_moved_and_cancelled(void **state)
 	assert_int_equal(find_task(fixture->redis, "order:7").status, TW_NOT_FOUND);
 }
 
-static void fraction_of_a_time_is_rounded_up(void **state)
+TEST(opened, fraction_of_a_time_is_rounded_up)
 {
 	assert_int_equal(
 		TWR("add", "a", "--handler", "--at", "2070-01-01T00:00:00.0009Z", "--json"), 0);
@@ -138,7 +132,7 @@ static void fraction_of_a_time_is_rounded_up(void **state)
 	assert_int_equal(said_number("due_ms"), INT64_C(3155760000001));
 }
 
-static void task_that_no_twr_can_run_is_warned_of(void **state)
+TEST(opened, task_that_no_twr_can_run_is_warned_of)
 {
 	assert_int_equal(TWR("add", "a", "--in", "1h"), 0);
 	assert_true(said("no --callback"));
@@ -151,7 +145,7 @@ static void task_that_no_twr_can_run_is_warned_of(void **state)
 	assert_member("method", "PUT");
 }
 
-static void no_text_of_a_task_is_obeyed_by_a_terminal(void **state)
+TEST(opened, no_text_of_a_task_is_obeyed_by_a_terminal)
 {
 	assert_int_equal(TWR("add", "a\033[1m", "--in", "1h", "--handler", "--data",
 			     "\tone\n\033[2Jtwo\x7f\r \xc3\xbc"),
@@ -161,7 +155,7 @@ static void no_text_of_a_task_is_obeyed_by_a_terminal(void **state)
 	assert_true(said("body          \tone\n%1B[2Jtwo%7F%0D \xc3\xbc\n"));
 }
 
-static void lists_and_stats_show_what_there_is(void **state)
+TEST(opened, lists_and_stats_show_what_there_is)
 {
 	assert_int_equal(TWR("add", "a b", "--in", "1h"), 0);
 	assert_int_equal(TWR("add", "c", "--in", "30m"), 0);
@@ -180,7 +174,7 @@ static void lists_and_stats_show_what_there_is(void **state)
 	assert_int_equal(TWR("ping", "--json"), 0);
 }
 
-static void recurring_tasks_recur(void **state)
+TEST(opened, recurring_tasks_recur)
 {
 	assert_int_equal(TWR("add", "a", "--every", "1h", "--missed", "some"), 2);
 	assert_int_equal(TWR("add", "a", "--every", "1h", "--cron", "@daily", "--handler"), 2);
@@ -211,7 +205,7 @@ static void recurring_tasks_recur(void **state)
 	assert_int_equal(TWR("cancel", "a", "--all"), 1);
 }
 
-static void limits_are_set_and_shown(void **state)
+TEST(opened, limits_are_set_and_shown)
 {
 	assert_int_equal(TWR("limits", "--running", "7", "--json"), 0);
 	/* Limits that are not given stay. */
@@ -233,7 +227,7 @@ static void limits_are_set_and_shown(void **state)
 	assert_int_equal(TWR("add", "a", "--running", "1"), 2);
 }
 
-static void limits_of_groups_are_set_and_shown(void **state)
+TEST(opened, limits_of_groups_are_set_and_shown)
 {
 	assert_int_equal(TWR("limits", "other", "--running", "3", "--burst", "4"), 0);
 	assert_int_equal(TWR("limits", "acme", "--running", "1", "--weight", "2"), 0);
@@ -256,7 +250,7 @@ static void limits_of_groups_are_set_and_shown(void **state)
 	assert_int_equal(TWR("limits", "a\001b", "--pause"), 65);
 }
 
-static void group_is_dropped_and_listed(void **state)
+TEST(opened, group_is_dropped_and_listed)
 {
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--group", "acme", "--handler"), 0);
 	assert_int_equal(TWR("add", "b", "--in", "1h", "--group", "other", "--handler"), 0);
@@ -274,7 +268,7 @@ static void group_is_dropped_and_listed(void **state)
 	assert_int_equal(said_number("count"), 0);
 }
 
-static void unknown_existing_and_leased_tasks_are_1(void **state)
+TEST(opened, unknown_existing_and_leased_tasks_are_1)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -297,7 +291,7 @@ static void unknown_existing_and_leased_tasks_are_1(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void task_added_again_is_due_by_its_latest_time(void **state)
+TEST(opened, task_added_again_is_due_by_its_latest_time)
 {
 	int64_t due_ms;
 
@@ -313,7 +307,7 @@ static void task_added_again_is_due_by_its_latest_time(void **state)
 	assert_int_equal(said_number("latest_due_ms"), due_ms);
 }
 
-static void namespace_is_deleted_if_it_is_unused_or_by_force(void **state)
+TEST(opened, namespace_is_deleted_if_it_is_unused_or_by_force)
 {
 	struct fixture *fixture = *state;
 
@@ -330,7 +324,7 @@ static void namespace_is_deleted_if_it_is_unused_or_by_force(void **state)
 	assert_int_equal(TWR("get", "a"), 1);
 }
 
-static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
+TEST(opened, failed_occurrence_is_retried_while_the_task_recurs)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "tick", .key_size = 4, .every = TW_HOUR};
@@ -353,7 +347,7 @@ static void failed_occurrence_is_retried_while_the_task_recurs(void **state)
 	assert_true(said("\nevery_ms      3600000\n"));
 }
 
-static void dead_letter_whose_key_a_task_has_stays(void **state)
+TEST(opened, dead_letter_whose_key_a_task_has_stays)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_info letter = {
@@ -384,7 +378,7 @@ static size_t answer_too_late(void *context, const redisReply *request, char *re
 						      ":0\r\n");
 }
 
-static void dead_letter_that_is_gone_meanwhile_is_no_failure(void **state)
+TEST(opened, dead_letter_that_is_gone_meanwhile_is_no_failure)
 {
 	struct false_server server;
 
@@ -397,7 +391,7 @@ static void dead_letter_that_is_gone_meanwhile_is_no_failure(void **state)
 	false_server_stop(&server);
 }
 
-static void data_comes_from_a_file_or_standard_input(void **state)
+TEST(opened, data_comes_from_a_file_or_standard_input)
 {
 	struct fixture *fixture = *state;
 	char path[320];
@@ -425,7 +419,7 @@ static void data_comes_from_a_file_or_standard_input(void **state)
 	assert_int_equal(find_task(fixture->redis, "b").status, TW_NOT_FOUND);
 }
 
-static void wrong_usage_is_2(void **state)
+TEST(opened, wrong_usage_is_2)
 {
 	assert_int_equal(TWR("fly"), 2);
 	assert_int_equal(TWR("--json"), 2);
@@ -461,7 +455,7 @@ static void wrong_usage_is_2(void **state)
 	assert_int_equal(TWR("--version"), 0);
 }
 
-static void wrong_usage_says_which_option_and_what_it_takes(void **state)
+TEST(opened, wrong_usage_says_which_option_and_what_it_takes)
 {
 	assert_int_equal(TWR("add", "--key"), 2);
 	assert_true(said("--key requires a value"));
@@ -477,7 +471,7 @@ static void wrong_usage_says_which_option_and_what_it_takes(void **state)
 	assert_true(said("--timeout requires a valid TIME: ") && said("1ms to 1d"));
 }
 
-static void bad_data_is_65(void **state)
+TEST(opened, bad_data_is_65)
 {
 	struct fixture *fixture = *state;
 	char path[320];
@@ -528,7 +522,7 @@ static int twr_with_many(const char *const *arguments, const char *option, size_
 }
 #define TWR_WITH_MANY(option, count, ...) twr_with_many(ARGUMENTS(__VA_ARGS__), option, count)
 
-static void more_than_there_may_be_is_refused(void **state)
+TEST(opened, more_than_there_may_be_is_refused)
 {
 	struct fixture *fixture = *state;
 
@@ -553,7 +547,7 @@ static void more_than_there_may_be_is_refused(void **state)
 	}
 }
 
-static void redis_that_is_not_there_is_69(void **state)
+TEST(opened, redis_that_is_not_there_is_69)
 {
 	char url[64];
 
@@ -564,7 +558,7 @@ static void redis_that_is_not_there_is_69(void **state)
 	assert_int_equal(TWR("worker"), 69);
 }
 
-static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
+TEST(opened, redis_that_may_drop_tasks_is_69_unless_that_is_wanted)
 {
 	const struct redis_server_options dropping_options = {.policy = "allkeys-lfu"};
 	struct redis_server dropping;
@@ -578,7 +572,7 @@ static void redis_that_may_drop_tasks_is_69_unless_that_is_wanted(void **state)
 	redis_server_stop(&dropping);
 }
 
-static void renamed_commands_and_options_name_the_new_one(void **state)
+TEST(opened, renamed_commands_and_options_name_the_new_one)
 {
 	static const char *const old[][3] = {
 		{"pause", NULL, "twr: pause is now limits --pause "},
@@ -595,7 +589,7 @@ static void renamed_commands_and_options_name_the_new_one(void **state)
 }
 
 /* The list is larger than a pipe. The exit status is that of other tools: the signal's. */
-static void reader_that_goes_away_ends_a_list_silently(void **state)
+TEST(opened, reader_that_goes_away_ends_a_list_silently)
 {
 	struct fixture *fixture = *state;
 	const char *build = getenv("BUILD");
@@ -616,7 +610,7 @@ static void reader_that_goes_away_ends_a_list_silently(void **state)
 	pclose(said_by_shell);
 }
 
-static void stats_are_a_line_each_time(void **state)
+TEST(opened, stats_are_a_line_each_time)
 {
 	struct fixture *fixture = *state;
 	struct program stats;
@@ -631,7 +625,7 @@ static void stats_are_a_line_each_time(void **state)
 	program_end(&stats);
 }
 
-static void end_of_redis_is_reported_and_outlived_by_stats(void **state)
+TEST(opened, end_of_redis_is_reported_and_outlived_by_stats)
 {
 	struct redis_server server;
 	struct program stats;
@@ -649,7 +643,7 @@ static void end_of_redis_is_reported_and_outlived_by_stats(void **state)
 	redis_server_stop(&server);
 }
 
-static void output_that_cannot_be_written_is_71(void **state)
+TEST(opened, output_that_cannot_be_written_is_71)
 {
 	struct fixture *fixture = *state;
 	char path[320];
@@ -670,7 +664,7 @@ static void output_that_cannot_be_written_is_71(void **state)
 	assert_int_equal(TWR("list", "--json"), 71);
 }
 
-static void lost_reply_is_75_and_adding_again_is_harmless(void **state)
+TEST(opened, lost_reply_is_75_and_adding_again_is_harmless)
 {
 	struct fixture *fixture = *state;
 	struct proxy proxy;
@@ -686,7 +680,7 @@ static void lost_reply_is_75_and_adding_again_is_harmless(void **state)
 	proxy_stop(&proxy);
 }
 
-static void wrong_password_is_77_and_no_password_is_shown(void **state)
+TEST(opened, wrong_password_is_77_and_no_password_is_shown)
 {
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
 	struct redis_server guarded;
@@ -738,7 +732,7 @@ static void assert_process_hides(pid_t pid, const char *secret)
 	}
 }
 
-static void process_list_shows_no_password(void **state)
+TEST(opened, process_list_shows_no_password)
 {
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
 	struct redis_server guarded;
@@ -786,7 +780,7 @@ static int worker_end(struct program *worker)
 	return exit_code;
 }
 
-static void worker_runs_and_prints_what_was_scheduled(void **state)
+TEST(opened, worker_runs_and_prints_what_was_scheduled)
 {
 	struct fixture *fixture = *state;
 	struct program worker;
@@ -815,7 +809,7 @@ static void worker_runs_and_prints_what_was_scheduled(void **state)
 	program_end(&worker);
 }
 
-static void worker_goes_on_where_it_was_stopped(void **state)
+TEST(opened, worker_goes_on_where_it_was_stopped)
 {
 	struct program worker;
 	int status;
@@ -833,7 +827,7 @@ static void worker_goes_on_where_it_was_stopped(void **state)
 	program_end(&worker);
 }
 
-static void lines_of_the_worker_are_json_if_asked_for(void **state)
+TEST(opened, lines_of_the_worker_are_json_if_asked_for)
 {
 	struct program worker;
 	json_t *line;
@@ -850,7 +844,7 @@ static void lines_of_the_worker_are_json_if_asked_for(void **state)
 	program_end(&worker);
 }
 
-static void retried_run_is_printed_with_its_time(void **state)
+TEST(opened, retried_run_is_printed_with_its_time)
 {
 	struct program worker;
 	char url[64];
@@ -878,7 +872,7 @@ static void retried_run_is_printed_with_its_time(void **state)
 	program_end(&worker);
 }
 
-static void sigterm_in_mid_task_lets_it_finish(void **state)
+TEST(opened, sigterm_in_mid_task_lets_it_finish)
 {
 	struct fixture *fixture = *state;
 	struct program worker;
@@ -916,7 +910,7 @@ static int run_with_few_descriptors(void)
 	return !fine;
 }
 
-static void worker_with_few_descriptors_runs_fewer_callbacks(void **state)
+TEST(opened, worker_with_few_descriptors_runs_fewer_callbacks)
 {
 	pid_t pid = fork();
 	int status;
@@ -929,7 +923,7 @@ static void worker_with_few_descriptors_runs_fewer_callbacks(void **state)
 }
 
 /* A terminal that closes ends a worker as SIGTERM does, unless nohup makes it ignore that. */
-static void sighup_ends_a_worker_that_does_not_ignore_it(void **state)
+TEST(opened, sighup_ends_a_worker_that_does_not_ignore_it)
 {
 	struct program worker;
 
@@ -950,7 +944,7 @@ static void sighup_ends_a_worker_that_does_not_ignore_it(void **state)
 	}
 }
 
-static void task_longer_than_the_grace_is_given_back(void **state)
+TEST(opened, task_longer_than_the_grace_is_given_back)
 {
 	struct fixture *fixture = *state;
 	struct program worker;
@@ -971,7 +965,7 @@ static void task_longer_than_the_grace_is_given_back(void **state)
 
 /* A killed worker reports nothing; its lease ends, and another runs the task with a higher
  * token. */
-static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(void **state)
+TEST(opened, task_of_a_killed_worker_runs_again_within_its_lease_and_a_second)
 {
 	struct fixture *fixture = *state;
 	struct program first;
@@ -1002,7 +996,7 @@ static void task_of_a_killed_worker_runs_again_within_its_lease_and_a_second(voi
 	program_end(&second);
 }
 
-static void worker_outlives_a_restart_of_redis(void **state)
+TEST(opened, worker_outlives_a_restart_of_redis)
 {
 	struct redis_server own;
 	const struct redis_server_options options = {.append_only = true};
@@ -1022,52 +1016,4 @@ static void worker_outlives_a_restart_of_redis(void **state)
 	redis_server_stop(&own);
 }
 
-#define PROGRAM_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		PROGRAM_TEST(task_is_added_shown_moved_and_cancelled),
-		PROGRAM_TEST(fraction_of_a_time_is_rounded_up),
-		PROGRAM_TEST(task_that_no_twr_can_run_is_warned_of),
-		PROGRAM_TEST(no_text_of_a_task_is_obeyed_by_a_terminal),
-		PROGRAM_TEST(lists_and_stats_show_what_there_is),
-		PROGRAM_TEST(limits_are_set_and_shown),
-		PROGRAM_TEST(limits_of_groups_are_set_and_shown),
-		PROGRAM_TEST(group_is_dropped_and_listed),
-		PROGRAM_TEST(recurring_tasks_recur),
-		PROGRAM_TEST(unknown_existing_and_leased_tasks_are_1),
-		PROGRAM_TEST(failed_occurrence_is_retried_while_the_task_recurs),
-		PROGRAM_TEST(task_added_again_is_due_by_its_latest_time),
-		PROGRAM_TEST(namespace_is_deleted_if_it_is_unused_or_by_force),
-		PROGRAM_TEST(dead_letter_whose_key_a_task_has_stays),
-		PROGRAM_TEST(dead_letter_that_is_gone_meanwhile_is_no_failure),
-		PROGRAM_TEST(data_comes_from_a_file_or_standard_input),
-		PROGRAM_TEST(wrong_usage_is_2),
-		PROGRAM_TEST(wrong_usage_says_which_option_and_what_it_takes),
-		PROGRAM_TEST(bad_data_is_65),
-		PROGRAM_TEST(more_than_there_may_be_is_refused),
-		PROGRAM_TEST(redis_that_is_not_there_is_69),
-		PROGRAM_TEST(redis_that_may_drop_tasks_is_69_unless_that_is_wanted),
-		PROGRAM_TEST(renamed_commands_and_options_name_the_new_one),
-		PROGRAM_TEST(reader_that_goes_away_ends_a_list_silently),
-		PROGRAM_TEST(stats_are_a_line_each_time),
-		PROGRAM_TEST(end_of_redis_is_reported_and_outlived_by_stats),
-		PROGRAM_TEST(output_that_cannot_be_written_is_71),
-		PROGRAM_TEST(lost_reply_is_75_and_adding_again_is_harmless),
-		PROGRAM_TEST(wrong_password_is_77_and_no_password_is_shown),
-		PROGRAM_TEST(process_list_shows_no_password),
-		PROGRAM_TEST(worker_runs_and_prints_what_was_scheduled),
-		PROGRAM_TEST(worker_goes_on_where_it_was_stopped),
-		PROGRAM_TEST(lines_of_the_worker_are_json_if_asked_for),
-		PROGRAM_TEST(retried_run_is_printed_with_its_time),
-		PROGRAM_TEST(sigterm_in_mid_task_lets_it_finish),
-		PROGRAM_TEST(worker_with_few_descriptors_runs_fewer_callbacks),
-		PROGRAM_TEST(sighup_ends_a_worker_that_does_not_ignore_it),
-		PROGRAM_TEST(task_longer_than_the_grace_is_given_back),
-		PROGRAM_TEST(task_of_a_killed_worker_runs_again_within_its_lease_and_a_second),
-		PROGRAM_TEST(worker_outlives_a_restart_of_redis),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

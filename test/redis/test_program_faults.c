@@ -6,18 +6,10 @@
  */
 #include "support/fixture.h"
 
-#include <inttypes.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "faults/faults.h"
 #include "faults/stacks.h"
 #include "support/pages.h"
 #include "support/program.h"
-#include "support/seed.h"
 
 static struct program_environment environment;
 static char file[300];
@@ -48,6 +40,8 @@ static int open_all(void **state)
 	fclose(lines);
 	return result;
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = fixture_close};
 
 /* Asks for each of its pages; it may have no memory for them. */
 static void ask_for_pages(struct program *program)
@@ -158,7 +152,7 @@ static void meet_each(const char *const *arguments, const char *begun)
 
 #define MEET_EACH(...) meet_each(ARGUMENTS("--patience=1ms", __VA_ARGS__), NULL)
 
-static void commands_about_tasks_meet_each_failure(void **state)
+TEST(opened, commands_about_tasks_meet_each_failure)
 {
 	MEET_EACH("add", "--key=a", "--in=1h", "--callback=http://a.example/", "--header=A: b",
 		  "--group=g", "--data={\"a\": 1}");
@@ -173,7 +167,7 @@ static void commands_about_tasks_meet_each_failure(void **state)
 	MEET_EACH("list", "--dead", "--json");
 }
 
-static void commands_about_a_namespace_meet_each_failure(void **state)
+TEST(opened, commands_about_a_namespace_meet_each_failure)
 {
 	MEET_EACH("stats");
 	MEET_EACH("stats", "--json");
@@ -186,14 +180,14 @@ static void commands_about_a_namespace_meet_each_failure(void **state)
 	MEET_EACH("drop", "--all");
 }
 
-static void worker_meets_each_failure(void **state)
+TEST(opened, worker_meets_each_failure)
 {
 	meet_each(ARGUMENTS("worker", "--patience=1ms", "--concurrency=2", "--listen=127.0.0.1:0",
 			    "--allow=a.example", "--namespace=a,b", "--verbose"),
 		  "the worker runs");
 }
 
-static void worker_whose_pages_are_not_answered_ends(void **state)
+TEST(opened, worker_whose_pages_are_not_answered_ends)
 {
 	struct program program;
 
@@ -207,7 +201,7 @@ static void worker_whose_pages_are_not_answered_ends(void **state)
 	program_end(&program);
 }
 
-static void password_meets_each_failure(void **state)
+TEST(opened, password_meets_each_failure)
 {
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
 	struct redis_server guarded;
@@ -219,19 +213,4 @@ static void password_meets_each_failure(void **state)
 	redis_server_stop(&guarded);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(commands_about_tasks_meet_each_failure, open_all,
-						fixture_close),
-		cmocka_unit_test_setup_teardown(commands_about_a_namespace_meet_each_failure,
-						open_all, fixture_close),
-		cmocka_unit_test_setup_teardown(worker_meets_each_failure, open_all, fixture_close),
-		cmocka_unit_test_setup_teardown(worker_whose_pages_are_not_answered_ends, open_all,
-						fixture_close),
-		cmocka_unit_test_setup_teardown(password_meets_each_failure, open_all,
-						fixture_close),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -3,19 +3,13 @@
  * lists. */
 #include "support/fixture.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "support/program.h"
 #include "support/proxy.h"
-#include "support/wait.h"
 
 static struct program_environment environment;
 static struct program program; /* the last process that twr() ran */
@@ -39,6 +33,8 @@ static int close_all(void **state)
 	program_end(&program);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 /* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
 static int twr(const char *const *arguments)
@@ -86,7 +82,7 @@ static json_t *task_json(const char *key)
 	return object;
 }
 
-static void recurring_tasks_come_back_as_such(void **state)
+TEST(opened, recurring_tasks_come_back_as_such)
 {
 	struct fixture *fixture = *state;
 	int64_t due_ms;
@@ -119,7 +115,7 @@ static void recurring_tasks_come_back_as_such(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-static void lines_become_tasks(void **state)
+TEST(opened, lines_become_tasks)
 {
 	struct fixture *fixture = *state;
 	struct found found;
@@ -161,7 +157,7 @@ static void lines_become_tasks(void **state)
 	json_decref(object);
 }
 
-static void lines_come_from_standard_input(void **state)
+TEST(opened, lines_come_from_standard_input)
 {
 	struct fixture *fixture = *state;
 
@@ -212,7 +208,7 @@ static const char *const bad_lines[][2] = {
 };
 enum { BAD_LINES = sizeof(bad_lines) / sizeof(bad_lines[0]) };
 
-static void bad_lines_are_reported_by_number_and_the_others_are_added(void **state)
+TEST(opened, bad_lines_are_reported_by_number_and_the_others_are_added)
 {
 	struct fixture *fixture = *state;
 	FILE *file = file_open();
@@ -237,7 +233,7 @@ static void bad_lines_are_reported_by_number_and_the_others_are_added(void **sta
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 }
 
-static void line_that_is_too_long_is_refused_and_the_next_goes_in(void **state)
+TEST(opened, line_that_is_too_long_is_refused_and_the_next_goes_in)
 {
 	struct fixture *fixture = *state;
 	FILE *file = file_open();
@@ -266,7 +262,7 @@ static void line_that_is_too_long_is_refused_and_the_next_goes_in(void **state)
 	assert_int_equal(stats.tasks, 2);
 }
 
-static void line_of_a_nul_is_not_blank(void **state)
+TEST(opened, line_of_a_nul_is_not_blank)
 {
 	static const char lines[] = "\0\n \t\r\n{\"key\":\"a\",\"in\":\"1h\"}\n";
 	FILE *file = file_open();
@@ -287,7 +283,7 @@ static int64_t script_calls(struct fixture *fixture)
 	return calls;
 }
 
-static void many_lines_share_a_few_calls(void **state)
+TEST(opened, many_lines_share_a_few_calls)
 {
 	enum { COUNT = 2000 };
 	struct fixture *fixture = *state;
@@ -307,7 +303,7 @@ static void many_lines_share_a_few_calls(void **state)
 
 /* The file has 100 MB of tasks, or a tenth where memory is not measured. This runs first, for it is
  * the largest child that is measured. */
-static void memory_is_bounded_whatever_the_file_has(void **state)
+TEST(opened, memory_is_bounded_whatever_the_file_has)
 {
 	enum { COUNT = TEST_HAS_SANITIZER ? 50 : 500, BODY = 200 * 1024 };
 	struct fixture *fixture = *state;
@@ -328,7 +324,7 @@ static void memory_is_bounded_whatever_the_file_has(void **state)
 		assert_in_range(usage.ru_maxrss, 1, 48 * 1024);
 }
 
-static void modes_are_for_all_lines(void **state)
+TEST(opened, modes_are_for_all_lines)
 {
 	struct fixture *fixture = *state;
 
@@ -351,7 +347,7 @@ static void modes_are_for_all_lines(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-static void wrong_usage_of_files_is_reported(void **state)
+TEST(opened, wrong_usage_of_files_is_reported)
 {
 	file_write("{\"key\":\"a\"}\n");
 	assert_int_equal(TWR("load"), 2);
@@ -366,7 +362,7 @@ static void wrong_usage_of_files_is_reported(void **state)
 		    said("0 added, 0 refused"));
 }
 
-static void lost_reply_ends_it_and_reports_the_line(void **state)
+TEST(opened, lost_reply_ends_it_and_reports_the_line)
 {
 	struct fixture *fixture = *state;
 	struct proxy proxy;
@@ -498,7 +494,7 @@ static void assert_same_lines(const json_t *before, const json_t *after)
 	}
 }
 
-static void lists_are_a_backup(void **state)
+TEST(opened, lists_are_a_backup)
 {
 	struct fixture *fixture = *state;
 	json_t *before;
@@ -528,7 +524,7 @@ static json_t *limits_json(void)
 	return lines_read();
 }
 
-static void limits_come_back_in_a_copy(void **state)
+TEST(opened, limits_come_back_in_a_copy)
 {
 	json_t *before;
 	json_t *after;
@@ -640,7 +636,7 @@ static void leases_forget(json_t *lines)
 	assert_int_equal(leased, KINDS);
 }
 
-static void tasks_in_every_condition_come_back_as_they_were(void **state)
+TEST(opened, tasks_in_every_condition_come_back_as_they_were)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_stats stats;
@@ -671,7 +667,7 @@ static void tasks_in_every_condition_come_back_as_they_were(void **state)
 }
 
 /* The period continues from the occurrence, and not from the retry or the lease. */
-static void restored_rhythm_goes_on(void **state)
+TEST(opened, restored_rhythm_goes_on)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .every = TW_HOUR};
@@ -694,7 +690,7 @@ static void restored_rhythm_goes_on(void **state)
 }
 
 /* An occurrence by the calendar has ended, and no worker has written the next one. */
-static void occurrence_that_has_ended_does_not_come_back(void **state)
+TEST(opened, occurrence_that_has_ended_does_not_come_back)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .cron = "30 4 1 * *"};
@@ -718,7 +714,7 @@ static void occurrence_that_has_ended_does_not_come_back(void **state)
 
 static const struct winsize screen = {.ws_row = 24, .ws_col = 80};
 
-static void progress_is_shown_only_at_a_terminal(void **state)
+TEST(opened, progress_is_shown_only_at_a_terminal)
 {
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
 	environment.terminal = &screen;
@@ -743,7 +739,7 @@ static int progress_count(void)
 }
 
 /* The lines come in batches, as they are asked for, until the progress was printed a few times. */
-static void progress_is_printed_ten_times_a_second_at_most(void **state)
+TEST(opened, progress_is_printed_ten_times_a_second_at_most)
 {
 	enum { TOLD = 4, BATCH = 256, BATCHES_MAX = 20000 };
 	struct fixture *fixture = *state;
@@ -771,30 +767,4 @@ static void progress_is_printed_ten_times_a_second_at_most(void **state)
 	unlink(path);
 }
 
-#define FILE_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FILE_TEST(memory_is_bounded_whatever_the_file_has),
-		FILE_TEST(lines_become_tasks),
-		FILE_TEST(recurring_tasks_come_back_as_such),
-		FILE_TEST(lines_come_from_standard_input),
-		FILE_TEST(bad_lines_are_reported_by_number_and_the_others_are_added),
-		FILE_TEST(line_that_is_too_long_is_refused_and_the_next_goes_in),
-		FILE_TEST(line_of_a_nul_is_not_blank),
-		FILE_TEST(many_lines_share_a_few_calls),
-		FILE_TEST(modes_are_for_all_lines),
-		FILE_TEST(wrong_usage_of_files_is_reported),
-		FILE_TEST(lost_reply_ends_it_and_reports_the_line),
-		FILE_TEST(lists_are_a_backup),
-		FILE_TEST(limits_come_back_in_a_copy),
-		FILE_TEST(tasks_in_every_condition_come_back_as_they_were),
-		FILE_TEST(restored_rhythm_goes_on),
-		FILE_TEST(occurrence_that_has_ended_does_not_come_back),
-		FILE_TEST(progress_is_shown_only_at_a_terminal),
-		FILE_TEST(progress_is_printed_ten_times_a_second_at_most),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

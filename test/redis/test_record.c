@@ -3,8 +3,6 @@
  * it is added. */
 #include "support/test.h"
 
-#include <errno.h>
-
 #include <jansson.h>
 
 #include "redis/client/record.h"
@@ -14,7 +12,7 @@
 
 static const char *const two_headers[] = {"A: b", "Content-Type: text/plain; x=\"y\""};
 
-static void a_task_for_a_handler_is_kept_without_json(void **state)
+TEST(once, a_task_for_a_handler_is_kept_without_json)
 {
 	const struct tw_redis_task task = {KEY, .body = "a\0b", .body_size = 3, .max_attempts = 5};
 	struct buffer buffer = {0};
@@ -32,7 +30,7 @@ static void a_task_for_a_handler_is_kept_without_json(void **state)
 	buffer_free(&buffer);
 }
 
-static void a_callback_comes_back_as_it_was_given(void **state)
+TEST(once, a_callback_comes_back_as_it_was_given)
 {
 	const struct tw_redis_task task = {KEY,
 					   .body = "{}\n{",
@@ -57,7 +55,7 @@ static void a_callback_comes_back_as_it_was_given(void **state)
 	buffer_free(&buffer);
 }
 
-static void numbers_of_the_head_come_back(void **state)
+TEST(once, numbers_of_the_head_come_back)
 {
 	static const struct {
 		struct tw_redis_task task;
@@ -88,7 +86,7 @@ static void numbers_of_the_head_come_back(void **state)
 	buffer_free(&buffer);
 }
 
-static void records_of_others_are_recognized(void **state)
+TEST(once, records_of_others_are_recognized)
 {
 	static const char *const records[] = {
 		"",
@@ -122,7 +120,7 @@ static void records_of_others_are_recognized(void **state)
 	}
 }
 
-static void record_with_more_headers_than_a_task_may_have_is_refused(void **state)
+TEST(once, record_with_more_headers_than_a_task_may_have_is_refused)
 {
 	char json[32 + 7 * (TW_REDIS_HEADER_COUNT_MAX + 1)] = "{\"url\":\"http://h\",\"headers\":[";
 	char data[sizeof(json) + 32];
@@ -143,7 +141,7 @@ static void record_with_more_headers_than_a_task_may_have_is_refused(void **stat
 }
 
 /* The bytes behind it in memory would fit. */
-static void record_that_says_that_it_is_longer_is_refused(void **state)
+TEST(once, record_that_says_that_it_is_longer_is_refused)
 {
 	static const char data[] = "8 19\n{\"url\":\"http://h\"} ";
 	struct record record;
@@ -165,7 +163,7 @@ static void *allocate_or_fail(size_t size)
 	return NULL;
 }
 
-static void record_is_whole_or_there_is_no_memory(void **state)
+TEST(once, record_is_whole_or_there_is_no_memory)
 {
 	static const char data[] = "5 48\n{\"url\":\"http://example.com/\",\"headers\":[\"A: b\"]}";
 	enum tw_status status = TW_NO_MEMORY;
@@ -184,7 +182,7 @@ static void record_is_whole_or_there_is_no_memory(void **state)
 	json_set_alloc_funcs(malloc, free);
 }
 
-static void bad_callbacks_are_refused(void **state)
+TEST(once, bad_callbacks_are_refused)
 {
 	static const char *const urls[] = {
 		"ftp://h",       "file:///etc/passwd", "h",           "",
@@ -205,7 +203,7 @@ static void bad_callbacks_are_refused(void **state)
 		TW_REDIS_BAD_DATA);
 }
 
-static void bad_headers_are_refused(void **state)
+TEST(once, bad_headers_are_refused)
 {
 	static const char *const headers[] = {"",
 					      "no colon",
@@ -238,7 +236,7 @@ static void bad_headers_are_refused(void **state)
 	}
 }
 
-static void bad_fields_are_invalid(void **state)
+TEST(once, bad_fields_are_invalid)
 {
 	const struct tw_redis_task bad[] = {
 		{.key_size = 1},
@@ -262,7 +260,7 @@ static void bad_fields_are_invalid(void **state)
 	}
 }
 
-static void what_is_over_a_limit_is_refused(void **state)
+TEST(once, what_is_over_a_limit_is_refused)
 {
 	static char long_url[TW_REDIS_URL_MAX + 2];
 	static char long_header[TW_REDIS_HEADERS_MAX + 2] = "A:";
@@ -305,7 +303,7 @@ static void what_is_over_a_limit_is_refused(void **state)
 	assert_int_equal(task_check(&task, &error), TW_INVALID);
 }
 
-static void text_that_is_not_utf8_is_refused(void **state)
+TEST(once, text_that_is_not_utf8_is_refused)
 {
 	const char *const header = "A: \xff";
 	struct buffer buffer = {0};
@@ -323,7 +321,7 @@ static void text_that_is_not_utf8_is_refused(void **state)
 }
 
 /* Other entries are those of a task that runs once. */
-static void entry_that_cannot_be_read_recurs_no_more(void **state)
+TEST(once, entry_that_cannot_be_read_recurs_no_more)
 {
 	static char too_long[64 + TW_REDIS_CRON_MAX] = "one 1 cron - UTC ";
 	char enormous[] = "all 1 9999999999999999";
@@ -342,25 +340,4 @@ static void entry_that_cannot_be_read_recurs_no_more(void **state)
 	assert_int_equal(due_ms, 7);
 	recurrence_read(enormous, &task, &due_ms);
 	assert_true(task.every == TW_REDIS_DELAY_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_task_for_a_handler_is_kept_without_json),
-		cmocka_unit_test(a_callback_comes_back_as_it_was_given),
-		cmocka_unit_test(numbers_of_the_head_come_back),
-		cmocka_unit_test(records_of_others_are_recognized),
-		cmocka_unit_test(record_with_more_headers_than_a_task_may_have_is_refused),
-		cmocka_unit_test(record_that_says_that_it_is_longer_is_refused),
-		cmocka_unit_test(record_is_whole_or_there_is_no_memory),
-		cmocka_unit_test(bad_callbacks_are_refused),
-		cmocka_unit_test(bad_headers_are_refused),
-		cmocka_unit_test(bad_fields_are_invalid),
-		cmocka_unit_test(what_is_over_a_limit_is_refused),
-		cmocka_unit_test(text_that_is_not_utf8_is_refused),
-		cmocka_unit_test(entry_that_cannot_be_read_recurs_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

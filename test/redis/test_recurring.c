@@ -7,7 +7,6 @@
 
 #include "redis/wire/space.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 enum { PERIOD_MS = 100 };
 
@@ -35,7 +34,7 @@ static enum tw_status ack(struct fixture *fixture, const struct tw_redis_batch *
 	return finish_job(fixture->redis, batch, TW_REDIS_DONE);
 }
 
-static void occurrences_follow_each_other_without_a_drift(void **state)
+TEST(fixture, occurrences_follow_each_other_without_a_drift)
 {
 	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
@@ -74,7 +73,7 @@ static struct found after_missed(struct fixture *fixture, enum tw_redis_missed m
 	return find_task(fixture->redis, "a");
 }
 
-static void missed_times_are_made_up_for_by_one_run(void **state)
+TEST(fixture, missed_times_are_made_up_for_by_one_run)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -91,7 +90,7 @@ static void missed_times_are_made_up_for_by_one_run(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void missed_times_are_skipped(void **state)
+TEST(fixture, missed_times_are_skipped)
 {
 	struct fixture *fixture = *state;
 	int64_t before;
@@ -103,7 +102,7 @@ static void missed_times_are_skipped(void **state)
 	assert_int_equal((found.due_ms - first) % PERIOD_MS, 0);
 }
 
-static void missed_times_are_all_made_up_for(void **state)
+TEST(fixture, missed_times_are_all_made_up_for)
 {
 	struct fixture *fixture = *state;
 	int64_t before;
@@ -114,7 +113,7 @@ static void missed_times_are_all_made_up_for(void **state)
 }
 
 /* A program adds its tasks again at each start. */
-static void same_beginning_in_the_past_means_the_same_times(void **state)
+TEST(fixture, same_beginning_in_the_past_means_the_same_times)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
@@ -137,7 +136,7 @@ static void same_beginning_in_the_past_means_the_same_times(void **state)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
-static void same_period_again_keeps_the_occurrence(void **state)
+TEST(fixture, same_period_again_keeps_the_occurrence)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_SKIP);
@@ -176,7 +175,7 @@ static void same_period_again_keeps_the_occurrence(void **state)
 	}
 }
 
-static void another_rhythm_begins_again(void **state)
+TEST(fixture, another_rhythm_begins_again)
 {
 	struct fixture *fixture = *state;
 	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
@@ -208,7 +207,7 @@ static void another_rhythm_begins_again(void **state)
 	}
 }
 
-static void cancelled_occurrence_is_followed_by_the_next(void **state)
+TEST(fixture, cancelled_occurrence_is_followed_by_the_next)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
@@ -226,7 +225,7 @@ static void cancelled_occurrence_is_followed_by_the_next(void **state)
 }
 
 /* A move is for this occurrence only. */
-static void moved_occurrence_moves_no_other(void **state)
+TEST(fixture, moved_occurrence_moves_no_other)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
@@ -243,7 +242,7 @@ static void moved_occurrence_moves_no_other(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms + TW_HOUR / TW_MILLISECOND);
 }
 
-static void ended_while_it_runs_it_is_the_last(void **state)
+TEST(fixture, ended_while_it_runs_it_is_the_last)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -264,7 +263,7 @@ static struct found occurrence_letter(struct fixture *fixture, int64_t due_ms, c
 	return find_dead(fixture->redis, key);
 }
 
-static void dead_occurrence_is_followed_by_the_next(void **state)
+TEST(fixture, dead_occurrence_is_followed_by_the_next)
 {
 	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
@@ -281,7 +280,7 @@ static void dead_occurrence_is_followed_by_the_next(void **state)
 }
 
 /* Each letter becomes a task of its own while the recurring task goes on. */
-static void dead_occurrences_can_be_retried(void **state)
+TEST(fixture, dead_occurrences_can_be_retried)
 {
 	enum { COUNT = 3 };
 	struct fixture *fixture = *state;
@@ -317,7 +316,7 @@ static void dead_occurrences_can_be_retried(void **state)
 }
 
 /* The key has no room for a due time in the letter's key. */
-static void letter_of_a_long_key_has_that_key(void **state)
+TEST(fixture, letter_of_a_long_key_has_that_key)
 {
 	struct fixture *fixture = *state;
 	char key[TW_REDIS_KEY_MAX + 1];
@@ -338,7 +337,7 @@ static void letter_of_a_long_key_has_that_key(void **state)
 	assert_int_equal(stats_of(fixture->redis).dead, 2);
 }
 
-static void failed_occurrence_keeps_its_time(void **state)
+TEST(fixture, failed_occurrence_keeps_its_time)
 {
 	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
@@ -354,7 +353,7 @@ static void failed_occurrence_keeps_its_time(void **state)
 }
 
 /* Its worker died in its last attempt. */
-static void buried_occurrence_is_followed_by_the_next(void **state)
+TEST(fixture, buried_occurrence_is_followed_by_the_next)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
@@ -371,7 +370,7 @@ static void buried_occurrence_is_followed_by_the_next(void **state)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + TW_HOUR / TW_MILLISECOND);
 }
 
-static void overtaken_run_sets_nothing(void **state)
+TEST(fixture, overtaken_run_sets_nothing)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ALL);
@@ -393,7 +392,7 @@ static void overtaken_run_sets_nothing(void **state)
 	tw_redis_batch_free(now);
 }
 
-static void plain_task_takes_the_place_of_a_recurring_one(void **state)
+TEST(fixture, plain_task_takes_the_place_of_a_recurring_one)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -408,7 +407,7 @@ static void plain_task_takes_the_place_of_a_recurring_one(void **state)
 }
 
 /* The order is that of the array, also for one key. */
-static void many_are_added_with_others(void **state)
+TEST(fixture, many_are_added_with_others)
 {
 	struct fixture *fixture = *state;
 	const struct tw_redis_task once = {.key = "a", .key_size = 1, .delay = TW_HOUR};
@@ -434,7 +433,7 @@ static bool task_copy(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-static void listings_show_how_it_recurs(void **state)
+TEST(fixture, listings_show_how_it_recurs)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task found;
@@ -454,7 +453,7 @@ static void listings_show_how_it_recurs(void **state)
 	assert_int_equal(found.every, 0);
 }
 
-static void bad_recurrences_are_refused(void **state)
+TEST(fixture, bad_recurrences_are_refused)
 {
 	struct fixture *fixture = *state;
 	static const tw_duration bad[] = {1, TW_MILLISECOND - 1, -1, TW_REDIS_DELAY_MAX + 1,
@@ -474,7 +473,7 @@ static void bad_recurrences_are_refused(void **state)
 }
 
 /* Redis reports when the next one is due: no worker waits for its next look. */
-static void worker_runs_each_occurrence_once_and_never_early(void **state)
+TEST(fixture, worker_runs_each_occurrence_once_and_never_early)
 {
 	enum { RUNS = 10 };
 	struct fixture *fixture = *state;
@@ -537,7 +536,7 @@ static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *in
 }
 
 /* The next time follows `missed` among the times that are not too old. */
-static void occurrences_that_would_begin_too_late_are_skipped(void **state)
+TEST(fixture, occurrences_that_would_begin_too_late_are_skipped)
 {
 	static const int after[] = {10, 11, 9}; /* periods */
 	static const uint64_t counts[] = {1, 1, 9};
@@ -574,7 +573,7 @@ static enum tw_status restore_as(struct fixture *fixture, enum tw_redis_mode mod
 	return status;
 }
 
-static void restored_task_replaces_all_of_another_as_its_mode_says(void **state)
+TEST(fixture, restored_task_replaces_all_of_another_as_its_mode_says)
 {
 	struct fixture *fixture = *state;
 	int64_t due_ms;
@@ -596,7 +595,7 @@ static void restored_task_replaces_all_of_another_as_its_mode_says(void **state)
 }
 
 /* A letter that names an occurrence is in its task's shard; any other letter stays in its key's. */
-static void occurrences_are_in_the_shard_of_their_task(void **state)
+TEST(fixture, occurrences_are_in_the_shard_of_their_task)
 {
 	static const char *const others[] = {"#due=1",   "a#due=", "a#dux=1",
 					     "a#due=1x", "due=1",  "1"};
@@ -611,34 +610,4 @@ static void occurrences_are_in_the_shard_of_their_task(void **state)
 				 crc16(others[i], strlen(others[i])) % TW_REDIS_SHARDS_MAX);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(restored_task_replaces_all_of_another_as_its_mode_says),
-		FIXTURE_TEST(occurrences_are_in_the_shard_of_their_task),
-		FIXTURE_TEST(occurrences_that_would_begin_too_late_are_skipped),
-		FIXTURE_TEST(occurrences_follow_each_other_without_a_drift),
-		FIXTURE_TEST(missed_times_are_made_up_for_by_one_run),
-		FIXTURE_TEST(missed_times_are_skipped),
-		FIXTURE_TEST(missed_times_are_all_made_up_for),
-		FIXTURE_TEST(same_beginning_in_the_past_means_the_same_times),
-		FIXTURE_TEST(same_period_again_keeps_the_occurrence),
-		FIXTURE_TEST(another_rhythm_begins_again),
-		FIXTURE_TEST(cancelled_occurrence_is_followed_by_the_next),
-		FIXTURE_TEST(moved_occurrence_moves_no_other),
-		FIXTURE_TEST(ended_while_it_runs_it_is_the_last),
-		FIXTURE_TEST(dead_occurrence_is_followed_by_the_next),
-		FIXTURE_TEST(dead_occurrences_can_be_retried),
-		FIXTURE_TEST(letter_of_a_long_key_has_that_key),
-		FIXTURE_TEST(failed_occurrence_keeps_its_time),
-		FIXTURE_TEST(buried_occurrence_is_followed_by_the_next),
-		FIXTURE_TEST(overtaken_run_sets_nothing),
-		FIXTURE_TEST(plain_task_takes_the_place_of_a_recurring_one),
-		FIXTURE_TEST(many_are_added_with_others),
-		FIXTURE_TEST(listings_show_how_it_recurs),
-		FIXTURE_TEST(bad_recurrences_are_refused),
-		FIXTURE_TEST(worker_runs_each_occurrence_once_and_never_early),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

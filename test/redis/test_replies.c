@@ -5,18 +5,11 @@
  */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "redis/wire/script.h"
 #include "redis/wire/shape.h"
 #include "support/calls.h"
 #include "support/false_server.h"
-#include "support/seed.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 enum { REPLY_SIZE = 40000 };
 
@@ -87,7 +80,7 @@ static const char *const wrong[] = {
 	"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
 };
 
-static void every_call_reports_a_wrong_reply(void **state)
+TEST(once, every_call_reports_a_wrong_reply)
 {
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		set_reply(wrong[i], strlen(wrong[i]));
@@ -104,7 +97,7 @@ static void every_call_reports_a_wrong_reply(void **state)
 	}
 }
 
-static void every_call_takes_a_reply_of_its_script(void **state)
+TEST(once, every_call_takes_a_reply_of_its_script)
 {
 	for (size_t k = 0; k < redis_call_count; k++) {
 		const struct redis_call *call = &redis_calls[k];
@@ -116,7 +109,7 @@ static void every_call_takes_a_reply_of_its_script(void **state)
 	}
 }
 
-static void reply_fits_its_shape_alone(void **state)
+TEST(once, reply_fits_its_shape_alone)
 {
 	static const struct {
 		const char *reply;
@@ -297,7 +290,7 @@ static void set_random_reply(struct random *random, const struct script *script)
 						 sizeof(text)));
 }
 
-static void random_replies_crash_nothing(void **state)
+TEST(once, random_replies_crash_nothing)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
@@ -322,7 +315,7 @@ static void random_replies_crash_nothing(void **state)
 	assert_in_range(fine, 1, ROUNDS - 1);
 }
 
-static void worker_outlives_random_replies(void **state)
+TEST(once, worker_outlives_random_replies)
 {
 	enum { ROUNDS = TEST_SHARE_OF(400) };
 	const struct tw_redis_options redis_options = {
@@ -386,7 +379,7 @@ static size_t answer_without_groups(void *context, const redisReply *request, ch
 	return (size_t)snprintf(text, room, "%s", answer);
 }
 
-static void worker_outlives_an_answer_without_its_groups(void **state)
+TEST(once, worker_outlives_an_answer_without_its_groups)
 {
 	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
 						  .poll = 10 * TW_MILLISECOND};
@@ -406,7 +399,7 @@ static void worker_outlives_an_answer_without_its_groups(void **state)
 }
 
 /* No script of ours would say that there will be none for ages. */
-static void worker_asks_for_permits_again_whatever_the_reply(void **state)
+TEST(once, worker_asks_for_permits_again_whatever_the_reply)
 {
 	static const char ages[] = "*2\r\n:0\r\n:9223372036854775807\r\n";
 	const struct tw_redis_options redis_options = {.url = server.url, .shards = 4};
@@ -426,17 +419,4 @@ static void worker_asks_for_permits_again_whatever_the_reply(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_call_reports_a_wrong_reply),
-		cmocka_unit_test(random_replies_crash_nothing),
-		cmocka_unit_test(every_call_takes_a_reply_of_its_script),
-		cmocka_unit_test(reply_fits_its_shape_alone),
-		cmocka_unit_test(worker_outlives_random_replies),
-		cmocka_unit_test(worker_outlives_an_answer_without_its_groups),
-		cmocka_unit_test(worker_asks_for_permits_again_whatever_the_reply),
-	};
-
-	return cmocka_run_group_tests(tests, open_all, close_all);
-}
+TEST_FILE(open_all, close_all)

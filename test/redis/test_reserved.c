@@ -3,8 +3,6 @@
  * library fills they become 0, whatever they were. */
 #include "support/fixture.h"
 
-#include "support/wait.h"
-
 enum { FIELDS = 4 };
 
 /* Asserts that the call is refused while one of the reserved fields is set. */
@@ -27,7 +25,7 @@ enum { FIELDS = 4 };
 
 #define SPOIL(filled) memset(filled, 0xff, sizeof(*(filled)))
 
-static void options_with_a_reserved_field_are_refused(void **state)
+TEST(fixture, options_with_a_reserved_field_are_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -43,7 +41,7 @@ static void options_with_a_reserved_field_are_refused(void **state)
 	assert_null(worker);
 }
 
-static void task_with_a_reserved_field_is_refused(void **state)
+TEST(fixture, task_with_a_reserved_field_is_refused)
 {
 	struct tw_redis *redis = ((struct fixture *)*state)->redis;
 	struct tw_redis_task tasks[2] = {{.key = "one", .key_size = 3},
@@ -65,7 +63,7 @@ static void task_with_a_reserved_field_is_refused(void **state)
 	assert_int_equal(stats_of(redis).tasks, 1);
 }
 
-static void limits_with_a_reserved_field_are_refused(void **state)
+TEST(fixture, limits_with_a_reserved_field_are_refused)
 {
 	struct tw_redis *redis = ((struct fixture *)*state)->redis;
 	struct tw_redis_limits limits = {.running = 3};
@@ -82,7 +80,7 @@ static void limits_with_a_reserved_field_are_refused(void **state)
 	ASSERT_FILLED(&group);
 }
 
-static void job_with_a_reserved_field_is_refused(void **state)
+TEST(fixture, job_with_a_reserved_field_is_refused)
 {
 	struct tw_redis *redis = ((struct fixture *)*state)->redis;
 	struct tw_redis_batch *batch = claim_new(redis, "one", TW_MINUTE);
@@ -95,7 +93,7 @@ static void job_with_a_reserved_field_is_refused(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void reserved_fields_of_errors_become_0(void **state)
+TEST(fixture, reserved_fields_of_errors_become_0)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_error error;
@@ -124,7 +122,7 @@ static bool see(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-static void reserved_fields_of_what_a_namespace_has_become_0(void **state)
+TEST(fixture, reserved_fields_of_what_a_namespace_has_become_0)
 {
 	struct tw_redis *redis = ((struct fixture *)*state)->redis;
 	struct tw_redis_task task = {.key = "one", .key_size = 3, .group = "group"};
@@ -147,7 +145,7 @@ static void reserved_fields_of_what_a_namespace_has_become_0(void **state)
 	assert_int_equal(seen, 2);
 }
 
-static void reserved_fields_of_what_a_worker_has_become_0(void **state)
+TEST(fixture, reserved_fields_of_what_a_worker_has_become_0)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_stats stats;
@@ -177,17 +175,4 @@ static void reserved_fields_of_what_a_worker_has_become_0(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(options_with_a_reserved_field_are_refused),
-		FIXTURE_TEST(task_with_a_reserved_field_is_refused),
-		FIXTURE_TEST(limits_with_a_reserved_field_are_refused),
-		FIXTURE_TEST(job_with_a_reserved_field_is_refused),
-		FIXTURE_TEST(reserved_fields_of_errors_become_0),
-		FIXTURE_TEST(reserved_fields_of_what_a_namespace_has_become_0),
-		FIXTURE_TEST(reserved_fields_of_what_a_worker_has_become_0),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

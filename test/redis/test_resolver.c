@@ -9,12 +9,10 @@
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <netdb.h>
-#include <stdio.h>
 
 #include "support/http_server.h"
 #include "support/runs.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 static struct http_server http;
 static struct runs runs;
@@ -90,6 +88,8 @@ static int close_all(void **state)
 	return fixture_close(state);
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 /* Adds callbacks to hosts with slow names, and waits until all their lookups have begun. */
 static void add_slow(struct tw_redis *redis, int first, int count)
 {
@@ -106,7 +106,7 @@ static void add_slow(struct tw_redis *redis, int first, int count)
 	WAIT_UNTIL(lookups_begun() >= begun + (size_t)count);
 }
 
-static void slow_lookups_of_hosts_hold_up_nobody(void **state)
+TEST(opened, slow_lookups_of_hosts_hold_up_nobody)
 {
 	/* Newer versions of libcurl have 20 threads for lookups by default. */
 	enum { SLOW = 25 };
@@ -143,7 +143,7 @@ static void slow_lookups_of_hosts_hold_up_nobody(void **state)
 }
 
 /* The stream keeps its connection busy, and the server at the old address keeps answering. */
-static void steady_callbacks_follow_a_changed_name(void **state)
+TEST(opened, steady_callbacks_follow_a_changed_name)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.connection_age = TW_SECOND};
@@ -173,7 +173,7 @@ static void add_host(struct fixture *fixture, const char *key, const char *host)
 	add_callback(fixture->redis, key, url, 2);
 }
 
-static void host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form(void **state)
+TEST(opened, host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form)
 {
 	static const char *const denied[] = {"xn--bcher-kva.invalid", "evil.invalid"};
 	struct fixture *fixture = *state;
@@ -209,17 +209,4 @@ static void host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form(
 	assert_int_equal(http_server_count(&http), 3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(slow_lookups_of_hosts_hold_up_nobody, open_all,
-						close_all),
-		cmocka_unit_test_setup_teardown(steady_callbacks_follow_a_changed_name, open_all,
-						close_all),
-		cmocka_unit_test_setup_teardown(
-			host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form,
-			open_all, close_all),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

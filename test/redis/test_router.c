@@ -5,14 +5,9 @@
  */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "redis/client/client.h"
 #include "support/false_server.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 enum { FOR_EVER = 1000000, ERROR_SIZE = 400 };
 
@@ -66,6 +61,8 @@ static int close_all(void **state)
 	return 0;
 }
 
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
+
 static void fail_with(const char *error, int times)
 {
 	pthread_mutex_lock(&scripts.lock);
@@ -82,7 +79,7 @@ static size_t asked(void)
 }
 
 /* The pauses are shorter than the patience, and add up to it. */
-static void long_patience_ends_too(void **state)
+TEST(opened, long_patience_ends_too)
 {
 	struct tw_redis *other = open_with(TW_SECOND);
 	int64_t before = wall_clock();
@@ -93,7 +90,7 @@ static void long_patience_ends_too(void **state)
 	tw_redis_close(other);
 }
 
-static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
+TEST(opened, redirect_is_followed_and_a_circle_of_them_ends)
 {
 	static const char *const kinds[] = {"MOVED", "ASK"};
 	struct tw_redis *other = open_with(60 * TW_MILLISECOND);
@@ -116,7 +113,7 @@ static void redirect_is_followed_and_a_circle_of_them_ends(void **state)
 }
 
 /* Two nodes redirect to each other for a while. */
-static void circle_of_redirects_is_followed_as_long_as_the_patience_lasts(void **state)
+TEST(opened, circle_of_redirects_is_followed_as_long_as_the_patience_lasts)
 {
 	char error[64];
 
@@ -126,7 +123,7 @@ static void circle_of_redirects_is_followed_as_long_as_the_patience_lasts(void *
 	assert_int_equal(asked(), 10);
 }
 
-static void redirect_to_no_address_ends_the_call(void **state)
+TEST(opened, redirect_to_no_address_ends_the_call)
 {
 	static const char *const addresses[] = {"",         " nowhere", " host:0",
 						" host:-1", " host:x",  " host:65536"};
@@ -146,7 +143,7 @@ static void redirect_to_no_address_ends_the_call(void **state)
 	assert_int_equal(asked(), 1);
 }
 
-static void redirect_without_a_host_is_to_the_one_that_was_asked(void **state)
+TEST(opened, redirect_without_a_host_is_to_the_one_that_was_asked)
 {
 	static const char *const hosts[] = {"", "?"};
 	char error[64];
@@ -159,7 +156,7 @@ static void redirect_without_a_host_is_to_the_one_that_was_asked(void **state)
 	}
 }
 
-static void redirect_to_another_name_of_a_server_is_followed(void **state)
+TEST(opened, redirect_to_another_name_of_a_server_is_followed)
 {
 	char error[64];
 
@@ -169,7 +166,7 @@ static void redirect_to_another_name_of_a_server_is_followed(void **state)
 	assert_int_equal(asked(), 2);
 }
 
-static void redirect_at_opening_is_followed_and_a_circle_of_them_ends(void **state)
+TEST(opened, redirect_at_opening_is_followed_and_a_circle_of_them_ends)
 {
 	const struct tw_redis_options options = {.url = server.url, .shards = 4};
 	struct tw_redis_error error;
@@ -194,7 +191,7 @@ static void redirect_at_opening_is_followed_and_a_circle_of_them_ends(void **sta
 
 /* Redis 7 takes a script's first line, and refuses a command about keys that the script does not
  * name. */
-static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
+TEST(opened, script_is_sent_as_the_version_of_the_server_takes_it)
 {
 	static const struct {
 		int version;
@@ -219,22 +216,4 @@ static void script_is_sent_as_the_version_of_the_server_takes_it(void **state)
 		assert_int_equal(scripts.flagged, cases[i].flagged);
 		tw_redis_close(other);
 	}
-}
-
-#define ROUTER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ROUTER_TEST(long_patience_ends_too),
-		ROUTER_TEST(redirect_is_followed_and_a_circle_of_them_ends),
-		ROUTER_TEST(circle_of_redirects_is_followed_as_long_as_the_patience_lasts),
-		ROUTER_TEST(redirect_to_no_address_ends_the_call),
-		ROUTER_TEST(redirect_without_a_host_is_to_the_one_that_was_asked),
-		ROUTER_TEST(redirect_to_another_name_of_a_server_is_followed),
-		ROUTER_TEST(redirect_at_opening_is_followed_and_a_circle_of_them_ends),
-		ROUTER_TEST(script_is_sent_as_the_version_of_the_server_takes_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

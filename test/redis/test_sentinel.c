@@ -5,15 +5,9 @@
  */
 #include "support/fixture.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "support/runs.h"
 #include "support/sentinels.h"
 #include "support/sockets.h"
-#include "support/wait.h"
 
 /* Between fail-overs, Sentinels wait that long for a master that does not answer. */
 enum { URL_SIZE = 300, HOLD_MS = 600000 };
@@ -61,7 +55,7 @@ static void assert_refused(const char *at, enum tw_status expected, const char *
 		fail_msg("%s: %s", tw_status_name(status), error.text);
 }
 
-static void useless_sentinels_are_distinguished(void **state)
+TEST(once, useless_sentinels_are_distinguished)
 {
 	char at[URL_SIZE];
 
@@ -76,7 +70,7 @@ static void useless_sentinels_are_distinguished(void **state)
 	assert_refused(at, TW_REDIS_UNFIT, "Sentinel");
 }
 
-static void sentinel_that_is_away_is_passed_over(void **state)
+TEST(once, sentinel_that_is_away_is_passed_over)
 {
 	const struct tw_redis_options options = {.url = sentinels.url, .shards = 4};
 	char at[URL_SIZE];
@@ -92,7 +86,7 @@ static void sentinel_that_is_away_is_passed_over(void **state)
 	tw_redis_close(redis);
 }
 
-static void master_that_is_killed_gives_way_to_the_next(void **state)
+TEST(once, master_that_is_killed_gives_way_to_the_next)
 {
 	const struct tw_redis_options options = {
 		.url = sentinels.url, .shards = 4, .patience = 40 * TW_SECOND};
@@ -117,13 +111,4 @@ static void master_that_is_killed_gives_way_to_the_next(void **state)
 	runs_free(&runs);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(useless_sentinels_are_distinguished),
-		cmocka_unit_test(sentinel_that_is_away_is_passed_over),
-		cmocka_unit_test(master_that_is_killed_gives_way_to_the_next),
-	};
-
-	return cmocka_run_group_tests(tests, open_all, close_all);
-}
+TEST_FILE(open_all, close_all)

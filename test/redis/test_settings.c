@@ -14,7 +14,7 @@ static enum tw_status read_url(struct settings *settings, const char *url,
 	return settings_read(settings, &(struct tw_redis_options){.url = url}, error);
 }
 
-static void no_options_mean_a_server_on_this_machine(void **state)
+TEST(once, no_options_mean_a_server_on_this_machine)
 {
 	struct settings settings;
 
@@ -29,7 +29,7 @@ static void no_options_mean_a_server_on_this_machine(void **state)
 	settings_free(&settings);
 }
 
-static void a_url_without_a_host_means_this_machine(void **state)
+TEST(once, a_url_without_a_host_means_this_machine)
 {
 	static const char *const urls[] = {"redis://", "redis://:p@/0", "redis://:6379"};
 	struct settings settings;
@@ -43,7 +43,7 @@ static void a_url_without_a_host_means_this_machine(void **state)
 	}
 }
 
-static void a_url_with_all_parts_is_taken_apart(void **state)
+TEST(once, a_url_with_all_parts_is_taken_apart)
 {
 	struct settings settings;
 
@@ -56,7 +56,7 @@ static void a_url_with_all_parts_is_taken_apart(void **state)
 	settings_free(&settings);
 }
 
-static void a_password_needs_no_user_and_may_hold_signs(void **state)
+TEST(once, a_password_needs_no_user_and_may_hold_signs)
 {
 	struct settings settings;
 
@@ -67,7 +67,7 @@ static void a_password_needs_no_user_and_may_hold_signs(void **state)
 	settings_free(&settings);
 }
 
-static void options_go_before_the_url(void **state)
+TEST(once, options_go_before_the_url)
 {
 	const struct tw_redis_options options = {
 		.url = "redis://ann:old@host", .user = "bob", .password = "new", .shards = 8};
@@ -80,7 +80,7 @@ static void options_go_before_the_url(void **state)
 	settings_free(&settings);
 }
 
-static void a_url_may_have_several_hosts_and_settings(void **state)
+TEST(once, a_url_may_have_several_hosts_and_settings)
 {
 	struct settings settings;
 
@@ -108,7 +108,7 @@ static void a_url_may_have_several_hosts_and_settings(void **state)
 	settings_free(&settings);
 }
 
-static void a_url_may_ask_for_durability_and_an_option_goes_before_it(void **state)
+TEST(once, a_url_may_ask_for_durability_and_an_option_goes_before_it)
 {
 	static const char *const urls[] = {"redis://?durability=server", "redis://?durability=disk",
 					   "redis://?durability=replica",
@@ -128,7 +128,7 @@ static void a_url_may_ask_for_durability_and_an_option_goes_before_it(void **sta
 	}
 }
 
-static void a_url_of_sentinels_names_the_master(void **state)
+TEST(once, a_url_of_sentinels_names_the_master)
 {
 	struct settings settings;
 
@@ -143,7 +143,7 @@ static void a_url_of_sentinels_names_the_master(void **state)
 	settings_free(&settings);
 }
 
-static void a_url_of_a_unix_socket_has_a_path(void **state)
+TEST(once, a_url_of_a_unix_socket_has_a_path)
 {
 	struct settings settings;
 
@@ -164,7 +164,7 @@ static void unix_url(char *url, size_t size)
 	url[13 + size] = '\0';
 }
 
-static void longest_path_of_a_unix_socket_is_taken_whole(void **state)
+TEST(once, longest_path_of_a_unix_socket_is_taken_whole)
 {
 	const size_t longest = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
 	char url[400];
@@ -183,7 +183,7 @@ static void longest_path_of_a_unix_socket_is_taken_whole(void **state)
 	assert_int_equal(read_url(&settings, url, &error), TW_INVALID);
 }
 
-static void longest_host_is_taken_whole(void **state)
+TEST(once, longest_host_is_taken_whole)
 {
 	char url[400] = "redis://";
 	struct settings settings;
@@ -198,7 +198,7 @@ static void longest_host_is_taken_whole(void **state)
 	assert_non_null(strstr(error.text, "at most 255 bytes"));
 }
 
-static void as_many_hosts_as_there_may_be_are_taken(void **state)
+TEST(once, as_many_hosts_as_there_may_be_are_taken)
 {
 	char url[ADDRESSES_MAX * 2 + 16] = "redis://h";
 	struct settings settings;
@@ -214,7 +214,7 @@ static void as_many_hosts_as_there_may_be_are_taken(void **state)
 	assert_non_null(strstr(error.text, "at most 32 hosts"));
 }
 
-static void malformed_urls_are_refused_and_not_repeated(void **state)
+TEST(once, malformed_urls_are_refused_and_not_repeated)
 {
 	static const char *const urls[] = {"",
 					   "host",
@@ -272,7 +272,7 @@ static void malformed_urls_are_refused_and_not_repeated(void **state)
 	}
 }
 
-static void options_out_of_range_are_refused(void **state)
+TEST(once, options_out_of_range_are_refused)
 {
 	static char name[257];
 	static const struct tw_redis_options options[] = {
@@ -290,7 +290,7 @@ static void options_out_of_range_are_refused(void **state)
 	}
 }
 
-static void longest_namespace_is_taken(void **state)
+TEST(once, longest_namespace_is_taken)
 {
 	char name[TW_REDIS_NAMESPACE_MAX + 2] = "";
 	const struct tw_redis_options options = {.name_space = name};
@@ -304,7 +304,7 @@ static void longest_namespace_is_taken(void **state)
 	assert_int_equal(settings_read(&settings, &options, NULL), TW_INVALID);
 }
 
-static void errors_are_one_line(void **state)
+TEST(once, errors_are_one_line)
 {
 	struct tw_redis_error error;
 
@@ -312,7 +312,7 @@ static void errors_are_one_line(void **state)
 	assert_string_equal(error.text, "ERR a  b");
 }
 
-static void every_status_has_its_name_and_a_text(void **state)
+TEST(once, every_status_has_its_name_and_a_text)
 {
 #define ASSERT_STATUS(name, text)                         \
 	assert_string_equal(tw_status_name(name), #name); \
@@ -323,7 +323,7 @@ static void every_status_has_its_name_and_a_text(void **state)
 }
 
 /* These are the check value of this CRC, and the cluster specification's example. */
-static void slots_are_those_of_the_cluster(void **state)
+TEST(once, slots_are_those_of_the_cluster)
 {
 	struct space space;
 
@@ -334,7 +334,7 @@ static void slots_are_those_of_the_cluster(void **state)
 	assert_int_equal(space_shard(&space, "123456789", 9), 0x31c3 % 64);
 }
 
-static void keys_of_a_shard_share_one_tag(void **state)
+TEST(once, keys_of_a_shard_share_one_tag)
 {
 	struct buffer buffer = {0};
 	struct space space;
@@ -343,31 +343,4 @@ static void keys_of_a_shard_share_one_tag(void **state)
 	space_write_keys(&space, 63, 2, &buffer);
 	assert_string_equal(buffer.data, "$12\r\n{tw/n/63}due\r\n$13\r\n{tw/n/63}body\r\n");
 	buffer_free(&buffer);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_options_mean_a_server_on_this_machine),
-		cmocka_unit_test(a_url_without_a_host_means_this_machine),
-		cmocka_unit_test(a_url_with_all_parts_is_taken_apart),
-		cmocka_unit_test(a_url_may_have_several_hosts_and_settings),
-		cmocka_unit_test(a_url_may_ask_for_durability_and_an_option_goes_before_it),
-		cmocka_unit_test(a_url_of_sentinels_names_the_master),
-		cmocka_unit_test(a_url_of_a_unix_socket_has_a_path),
-		cmocka_unit_test(longest_path_of_a_unix_socket_is_taken_whole),
-		cmocka_unit_test(longest_host_is_taken_whole),
-		cmocka_unit_test(as_many_hosts_as_there_may_be_are_taken),
-		cmocka_unit_test(a_password_needs_no_user_and_may_hold_signs),
-		cmocka_unit_test(options_go_before_the_url),
-		cmocka_unit_test(malformed_urls_are_refused_and_not_repeated),
-		cmocka_unit_test(options_out_of_range_are_refused),
-		cmocka_unit_test(longest_namespace_is_taken),
-		cmocka_unit_test(errors_are_one_line),
-		cmocka_unit_test(every_status_has_its_name_and_a_text),
-		cmocka_unit_test(slots_are_those_of_the_cluster),
-		cmocka_unit_test(keys_of_a_shard_share_one_tag),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,7 @@
  * itself. */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <stdio.h>
-
 #include "support/runs.h"
-#include "support/wait.h"
 
 enum { NAMESPACES = 3, SHARDS = 1, NAME_SIZE = 48 };
 
@@ -38,6 +34,8 @@ static int close_all(void **state)
 	runs_free(&runs);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 /* Starts a worker of the first `count` namespaces. */
 static struct tw_redis_worker *start_with(struct fixture *fixture, size_t count,
@@ -126,7 +124,7 @@ static size_t seen_count(struct seen *seen)
 	return count;
 }
 
-static void handler_gets_the_namespace(void **state)
+TEST(opened, handler_gets_the_namespace)
 {
 	struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct tw_redis_worker *worker = start_with(
@@ -142,7 +140,7 @@ static void handler_gets_the_namespace(void **state)
 		assert_int_equal(stats_of(clients[i]).tasks, 0);
 }
 
-static void claim_by_hand_gives_the_namespace(void **state)
+TEST(opened, claim_by_hand_gives_the_namespace)
 {
 	struct tw_redis_batch *batch = claim_new(clients[1], "a", TW_MINUTE);
 
@@ -150,7 +148,7 @@ static void claim_by_hand_gives_the_namespace(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void sleeping_worker_hears_of_tasks_of_each_namespace(void **state)
+TEST(opened, sleeping_worker_hears_of_tasks_of_each_namespace)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start_with(
@@ -173,7 +171,7 @@ static void sleeping_worker_hears_of_tasks_of_each_namespace(void **state)
 	worker_stop(worker);
 }
 
-static void failed_tasks_come_back_to_their_own_namespace(void **state)
+TEST(opened, failed_tasks_come_back_to_their_own_namespace)
 {
 	struct tw_redis_worker *worker;
 
@@ -188,7 +186,7 @@ static void failed_tasks_come_back_to_their_own_namespace(void **state)
 	assert_int_equal(find_dead(clients[2], "2:a").status, TW_OK);
 }
 
-static void leases_of_each_namespace_are_extended(void **state)
+TEST(opened, leases_of_each_namespace_are_extended)
 {
 	struct tw_redis_worker *worker;
 
@@ -207,7 +205,7 @@ static void leases_of_each_namespace_are_extended(void **state)
 /* ---- Sharing ---- */
 
 /* The worker has room for a dozen tasks, and each namespace has hundreds. */
-static void busy_namespaces_have_equal_parts(void **state)
+TEST(opened, busy_namespaces_have_equal_parts)
 {
 	enum { EACH = 300, LOOKED_AT = 200 };
 	struct tw_redis_worker *worker;
@@ -222,7 +220,7 @@ static void busy_namespaces_have_equal_parts(void **state)
 	assert_int_equal(runs_of(0, 2 * EACH), EACH);
 }
 
-static void idle_namespace_leaves_its_part_to_another(void **state)
+TEST(opened, idle_namespace_leaves_its_part_to_another)
 {
 	enum { COUNT = 100 };
 	struct tw_redis_worker *worker = start_with(
@@ -233,7 +231,7 @@ static void idle_namespace_leaves_its_part_to_another(void **state)
 	worker_stop(worker);
 }
 
-static void pause_of_one_namespace_holds_up_no_other(void **state)
+TEST(opened, pause_of_one_namespace_holds_up_no_other)
 {
 	struct tw_redis_worker *worker;
 
@@ -249,7 +247,7 @@ static void pause_of_one_namespace_holds_up_no_other(void **state)
 	worker_stop(worker);
 }
 
-static void limits_of_one_namespace_hold_only_for_it(void **state)
+TEST(opened, limits_of_one_namespace_hold_only_for_it)
 {
 	const struct tw_redis_limits one = {.running = 1};
 	struct tw_redis_worker *worker;
@@ -277,7 +275,7 @@ static void limits_of_one_namespace_hold_only_for_it(void **state)
 	worker_stop(worker);
 }
 
-static void dead_letters_are_counted_in_each_namespace(void **state)
+TEST(opened, dead_letters_are_counted_in_each_namespace)
 {
 	struct tw_redis_worker *worker;
 
@@ -305,7 +303,7 @@ static int count_clients(struct fixture *fixture)
 	return count;
 }
 
-static void namespaces_need_no_connections_of_their_own(void **state)
+TEST(opened, namespaces_need_no_connections_of_their_own)
 {
 	struct tw_redis_worker *worker = start(*state);
 
@@ -318,7 +316,7 @@ static void namespaces_need_no_connections_of_their_own(void **state)
 	worker_stop(worker);
 }
 
-static void counts_of_the_namespaces_add_up(void **state)
+TEST(opened, counts_of_the_namespaces_add_up)
 {
 	struct tw_redis_worker *worker = start(*state);
 	struct tw_redis_worker_stats all;
@@ -348,7 +346,7 @@ static void counts_of_the_namespaces_add_up(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-static void stop_gives_back_to_each_namespace_what_was_not_begun(void **state)
+TEST(opened, stop_gives_back_to_each_namespace_what_was_not_begun)
 {
 	enum { EACH = 30 };
 	struct tw_redis_worker *worker;
@@ -389,7 +387,7 @@ static enum tw_status try_start(struct fixture *fixture, const struct tw_redis_s
 	return status;
 }
 
-static void bad_lists_of_namespaces_are_invalid(void **state)
+TEST(opened, bad_lists_of_namespaces_are_invalid)
 {
 	static const struct {
 		struct tw_redis_source sources[2];
@@ -414,7 +412,7 @@ static void bad_lists_of_namespaces_are_invalid(void **state)
 	assert_int_equal(try_start(NULL, NULL, 1, NULL), TW_INVALID);
 }
 
-static void namespace_with_another_number_of_shards_is_unfit(void **state)
+TEST(opened, namespace_with_another_number_of_shards_is_unfit)
 {
 	const struct tw_redis_source sources[] = {{.name_space = names[0]},
 						  {.name_space = names[1], .shards = SHARDS + 1}};
@@ -425,7 +423,7 @@ static void namespace_with_another_number_of_shards_is_unfit(void **state)
 	WAIT_UNTIL(count_clients(*state) == 1);
 }
 
-static void as_many_namespaces_as_there_may_be_are_served(void **state)
+TEST(opened, as_many_namespaces_as_there_may_be_are_served)
 {
 	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX];
 	char texts[TW_REDIS_SOURCES_MAX][NAME_SIZE];
@@ -450,28 +448,4 @@ static void as_many_namespaces_as_there_may_be_are_served(void **state)
 	worker_stop(worker);
 }
 
-#define SOURCES_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SOURCES_TEST(handler_gets_the_namespace),
-		SOURCES_TEST(claim_by_hand_gives_the_namespace),
-		SOURCES_TEST(sleeping_worker_hears_of_tasks_of_each_namespace),
-		SOURCES_TEST(failed_tasks_come_back_to_their_own_namespace),
-		SOURCES_TEST(leases_of_each_namespace_are_extended),
-		SOURCES_TEST(busy_namespaces_have_equal_parts),
-		SOURCES_TEST(idle_namespace_leaves_its_part_to_another),
-		SOURCES_TEST(pause_of_one_namespace_holds_up_no_other),
-		SOURCES_TEST(limits_of_one_namespace_hold_only_for_it),
-		SOURCES_TEST(dead_letters_are_counted_in_each_namespace),
-		SOURCES_TEST(namespaces_need_no_connections_of_their_own),
-		SOURCES_TEST(counts_of_the_namespaces_add_up),
-		SOURCES_TEST(stop_gives_back_to_each_namespace_what_was_not_begun),
-		SOURCES_TEST(bad_lists_of_namespaces_are_invalid),
-		SOURCES_TEST(namespace_with_another_number_of_shards_is_unfit),
-		SOURCES_TEST(as_many_namespaces_as_there_may_be_are_served),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

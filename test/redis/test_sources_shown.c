@@ -3,15 +3,10 @@
  * show of each. */
 #include "support/fixture.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <jansson.h>
 
 #include "support/http_server.h"
 #include "support/pages.h"
-#include "support/wait.h"
 
 enum { NAME_SIZE = 48, OPTION_SIZE = 160 };
 
@@ -58,6 +53,8 @@ static int close_all(void **state)
 	tw_redis_close(second);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 /* Adds `count` callbacks that are answered with the status. */
 static void add_calls(struct tw_redis *redis, int status, int count)
@@ -114,7 +111,7 @@ static void assert_adds_up(const struct page_reply *reply, const char *name_spac
 	program_end(&program);
 }
 
-static void metrics_of_each_namespace_add_up_with_its_tasks(void **state)
+TEST(opened, metrics_of_each_namespace_add_up_with_its_tasks)
 {
 	struct fixture *fixture = *state;
 	const char *name = fixture->name_space;
@@ -155,7 +152,7 @@ static void metrics_of_each_namespace_add_up_with_its_tasks(void **state)
 	free(reply.text);
 }
 
-static void promtool_finds_nothing_wrong(void **state)
+TEST(opened, promtool_finds_nothing_wrong)
 {
 	struct page_reply reply;
 	FILE *promtool;
@@ -189,7 +186,7 @@ static void assert_number(const json_t *row, const char *name, json_int_t number
 	assert_int_equal(json_integer_value(json_object_get(row, name)), number);
 }
 
-static void page_shows_each_namespace(void **state)
+TEST(opened, page_shows_each_namespace)
 {
 	struct fixture *fixture = *state;
 	const char *const names[] = {fixture->name_space, second_name};
@@ -236,7 +233,7 @@ static void page_shows_each_namespace(void **state)
 }
 
 /* One worker serves both namespaces, and the other serves the second under a name of its own. */
-static void workers_of_a_namespace_are_listed(void **state)
+TEST(opened, workers_of_a_namespace_are_listed)
 {
 	struct fixture *fixture = *state;
 	int64_t good_until = redis_server_now(&fixture->server) + 25000;
@@ -268,7 +265,7 @@ static void workers_of_a_namespace_are_listed(void **state)
 	program_end(&program);
 }
 
-static void lines_of_runs_name_the_namespace(void **state)
+TEST(opened, lines_of_runs_name_the_namespace)
 {
 	char text[96];
 
@@ -278,7 +275,7 @@ static void lines_of_runs_name_the_namespace(void **state)
 	assert_true(program_wait_text(&worker, text));
 }
 
-static void invalid_lists_are_refused(void **state)
+TEST(opened, invalid_lists_are_refused)
 {
 	static const char *const bad[] = {"a=3", "a,a", "a,b,a", "a,", ",a", ",", "a,b c", "a;b"};
 	struct program program;
@@ -301,18 +298,4 @@ static void invalid_lists_are_refused(void **state)
 	program_end(&program);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(metrics_of_each_namespace_add_up_with_its_tasks),
-		TEST(promtool_finds_nothing_wrong),
-		TEST(page_shows_each_namespace),
-		TEST(workers_of_a_namespace_are_listed),
-		TEST(lines_of_runs_name_the_namespace),
-		TEST(invalid_lists_are_refused),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -6,16 +6,11 @@
  */
 #include "support/fixture.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "redis/worker/targets.h"
 
 #include "support/http_server.h"
 #include "support/program.h"
 #include "support/runs.h"
-#include "support/wait.h"
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -47,7 +42,7 @@ static enum tw_status read_one(const char *pattern, struct tw_redis_error *error
 	return status;
 }
 
-static void patterns_are_hosts_endings_networks_and_all(void **state)
+TEST(once, patterns_are_hosts_endings_networks_and_all)
 {
 	static const char *const good[] = {
 		"shop.example", "*.shop.example", "localhost",           "a-b_c.x1", "127.0.0.1",
@@ -81,7 +76,7 @@ static void patterns_are_hosts_endings_networks_and_all(void **state)
 	assert_int_equal(read_one(longest, &error), TW_INVALID);
 }
 
-static void invalid_lists_are_refused(void **state)
+TEST(once, invalid_lists_are_refused)
 {
 	struct tw_redis_worker_options options = {.allow_count = 1};
 	const char *const hole[] = {NULL};
@@ -124,7 +119,7 @@ static bool allows(const char *const *allow, const char *const *deny, const char
 	return allowed;
 }
 
-static void nothing_said_allows_all_but_link_local_addresses(void **state)
+TEST(once, nothing_said_allows_all_but_link_local_addresses)
 {
 	assert_true(allows(NULL, NULL, "a.example", "192.0.2.1"));
 	assert_true(allows(NULL, NULL, "a.example", "127.0.0.1"));
@@ -140,7 +135,7 @@ static void nothing_said_allows_all_but_link_local_addresses(void **state)
 	assert_false(allows(NULL, NULL, "a.example", "febf:ffff::1"));
 }
 
-static void link_local_addresses_are_allowed_by_a_network_of_theirs_alone(void **state)
+TEST(once, link_local_addresses_are_allowed_by_a_network_of_theirs_alone)
 {
 	const char *const metadata = "169.254.169.254";
 
@@ -159,7 +154,7 @@ static void link_local_addresses_are_allowed_by_a_network_of_theirs_alone(void *
 	assert_true(allows(LIST("fe80::/10"), NULL, "a", "fe80::1"));
 }
 
-static void addresses_of_metadata_are_allowed_by_a_network_of_theirs_alone(void **state)
+TEST(once, addresses_of_metadata_are_allowed_by_a_network_of_theirs_alone)
 {
 	static const struct {
 		const char *address;
@@ -188,7 +183,7 @@ static const char *const embedded[] = {
 	"2002:a01:203::1", "2002:a01:203:ffff::", "::ffff:0:10.1.2.3",   "::10.1.2.3"};
 enum { EMBEDDED = sizeof(embedded) / sizeof(embedded[0]) };
 
-static void ipv4_address_inside_an_ipv6_one_is_judged(void **state)
+TEST(once, ipv4_address_inside_an_ipv6_one_is_judged)
 {
 	for (size_t i = 0; i < EMBEDDED; i++) {
 		assert_true(allows(NULL, NULL, "a", embedded[i]));
@@ -211,7 +206,7 @@ static void ipv4_address_inside_an_ipv6_one_is_judged(void **state)
 	assert_true(allows(NULL, LIST("0.0.0.0/0"), "a", "2003:a01:203::1"));
 }
 
-static void ipv6_address_with_an_ipv4_one_inside_is_judged_itself_too(void **state)
+TEST(once, ipv6_address_with_an_ipv4_one_inside_is_judged_itself_too)
 {
 	for (size_t i = 1; i < EMBEDDED; i++) {
 		assert_false(allows(NULL, LIST("::/0"), "a", embedded[i]));
@@ -224,7 +219,7 @@ static void ipv6_address_with_an_ipv4_one_inside_is_judged_itself_too(void **sta
 	assert_true(allows(LIST("a"), NULL, "a", embedded[1]));
 }
 
-static void what_is_denied_is_denied_and_the_rest_is_not(void **state)
+TEST(once, what_is_denied_is_denied_and_the_rest_is_not)
 {
 	const char *const *deny = LIST("10.0.0.0/8", "evil.example", "*.bad.example", "fd00::/8");
 
@@ -243,7 +238,7 @@ static void what_is_denied_is_denied_and_the_rest_is_not(void **state)
 	assert_true(allows(NULL, deny, "verybad.example", "192.0.2.1"));
 }
 
-static void what_is_allowed_is_all_that_is(void **state)
+TEST(once, what_is_allowed_is_all_that_is)
 {
 	const char *const *allow = LIST("shop.example", "*.pay.example", "10.1.0.0/20");
 
@@ -257,7 +252,7 @@ static void what_is_allowed_is_all_that_is(void **state)
 	assert_false(allows(allow, NULL, "[2001:db8::1]", "2001:db8::1"));
 }
 
-static void what_fits_most_closely_decides(void **state)
+TEST(once, what_fits_most_closely_decides)
 {
 	const char *const *allow =
 		LIST("*", "10.1.0.0/16", "inner.corp.example", "*.ok.corp.example", "192.0.2.9");
@@ -277,7 +272,7 @@ static void what_fits_most_closely_decides(void **state)
 	assert_true(allows(LIST("a.example", "A.example"), NULL, "a.example", "192.0.2.1"));
 }
 
-static void address_of_another_kind_is_denied(void **state)
+TEST(once, address_of_another_kind_is_denied)
 {
 	struct tw_redis_worker_options options = options_of(LIST("*"), NULL);
 	const struct sockaddr local = {.sa_family = AF_UNIX};
@@ -291,7 +286,7 @@ static void address_of_another_kind_is_denied(void **state)
 	targets_free(&targets);
 }
 
-static void address_of_nobody_is_this_machine(void **state)
+TEST(once, address_of_nobody_is_this_machine)
 {
 	assert_false(allows(NULL, LIST("127.0.0.0/8"), "0", "0.0.0.0"));
 	assert_false(allows(NULL, LIST("::1"), "[::]", "::"));
@@ -315,6 +310,8 @@ static int close_all(void **state)
 	runs_free(&runs);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 static struct tw_redis_worker *start(struct fixture *fixture, const char *const *allow,
 				     const char *const *deny)
@@ -345,7 +342,7 @@ static void assert_denied(const char *host, const char *reason)
 	assert_string_equal(end.reason, reason);
 }
 
-static void denied_network_is_not_called_by_whatever_name(void **state)
+TEST(opened, denied_network_is_not_called_by_whatever_name)
 {
 	static const char *const hosts[] = {
 		"127.0.0.1", "localhost",    "a.localhost", "2130706433",
@@ -366,7 +363,7 @@ static void denied_network_is_not_called_by_whatever_name(void **state)
 	worker_stop(worker);
 }
 
-static void allowed_host_is_called_and_no_other(void **state)
+TEST(opened, allowed_host_is_called_and_no_other)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
@@ -385,7 +382,7 @@ static void allowed_host_is_called_and_no_other(void **state)
 	worker_stop(worker);
 }
 
-static void denied_host_is_not_looked_up_however_it_is_written(void **state)
+TEST(opened, denied_host_is_not_looked_up_however_it_is_written)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture, NULL, LIST("localhost"));
@@ -405,7 +402,7 @@ static void denied_host_is_not_looked_up_however_it_is_written(void **state)
 	worker_stop(worker);
 }
 
-static void link_local_addresses_are_not_called(void **state)
+TEST(opened, link_local_addresses_are_not_called)
 {
 	static const char *const hosts[] = {"169.254.169.254", "[::ffff:169.254.169.254]",
 					    "[fe80::1]", "2852039166"};
@@ -435,7 +432,7 @@ static bool machine_has_ipv6(void)
 }
 
 /* The name has a denied address, and another one where nobody answers. */
-static void host_with_an_address_that_is_allowed_is_tried_again(void **state)
+TEST(opened, host_with_an_address_that_is_allowed_is_tried_again)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -451,7 +448,7 @@ static void host_with_an_address_that_is_allowed_is_tried_again(void **state)
 	worker_stop(worker);
 }
 
-static void worker_of_twr_allows_and_denies(void **state)
+TEST(opened, worker_of_twr_allows_and_denies)
 {
 	struct fixture *fixture = *state;
 	const struct program_environment environment = {.url = fixture->server.url,
@@ -483,30 +480,4 @@ static void worker_of_twr_allows_and_denies(void **state)
 	assert_int_equal(http_server_count(&http), 1);
 }
 
-#define WORKER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patterns_are_hosts_endings_networks_and_all),
-		cmocka_unit_test(invalid_lists_are_refused),
-		cmocka_unit_test(nothing_said_allows_all_but_link_local_addresses),
-		cmocka_unit_test(link_local_addresses_are_allowed_by_a_network_of_theirs_alone),
-		cmocka_unit_test(addresses_of_metadata_are_allowed_by_a_network_of_theirs_alone),
-		cmocka_unit_test(ipv4_address_inside_an_ipv6_one_is_judged),
-		cmocka_unit_test(ipv6_address_with_an_ipv4_one_inside_is_judged_itself_too),
-		cmocka_unit_test(what_is_denied_is_denied_and_the_rest_is_not),
-		cmocka_unit_test(what_is_allowed_is_all_that_is),
-		cmocka_unit_test(what_fits_most_closely_decides),
-		cmocka_unit_test(address_of_another_kind_is_denied),
-		cmocka_unit_test(address_of_nobody_is_this_machine),
-		WORKER_TEST(denied_network_is_not_called_by_whatever_name),
-		WORKER_TEST(allowed_host_is_called_and_no_other),
-		WORKER_TEST(denied_host_is_not_looked_up_however_it_is_written),
-		WORKER_TEST(link_local_addresses_are_not_called),
-		WORKER_TEST(host_with_an_address_that_is_allowed_is_tried_again),
-		WORKER_TEST(worker_of_twr_allows_and_denies),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -5,12 +5,6 @@
  */
 #include "support/fixture.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "support/seed.h"
-#include "support/wait.h"
-
 static const tw_duration long_lease = TW_HOUR;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
@@ -26,7 +20,7 @@ static void ack_is(struct tw_redis *redis, const struct tw_redis_batch *batch,
 	assert_int_equal(finish_job(redis, batch, TW_REDIS_DONE), expected);
 }
 
-static void task_is_claimed_when_it_is_due_and_not_before(void **state)
+TEST(fixture, task_is_claimed_when_it_is_due_and_not_before)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -42,7 +36,7 @@ static void task_is_claimed_when_it_is_due_and_not_before(void **state)
 	assert_nothing_due(fixture->redis, "a");
 }
 
-static void task_due_in_the_past_is_due_now(void **state)
+TEST(fixture, task_due_in_the_past_is_due_now)
 {
 	struct fixture *fixture = *state;
 	int64_t now = redis_server_now(&fixture->server);
@@ -56,7 +50,7 @@ static void task_due_in_the_past_is_due_now(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void due_time_is_returned_and_rounded_up(void **state)
+TEST(fixture, due_time_is_returned_and_rounded_up)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_HOUR + 1};
@@ -71,7 +65,7 @@ static void due_time_is_returned_and_rounded_up(void **state)
 	assert_int_equal(due, now + 12345);
 }
 
-static void claim_returns_when_to_look_again(void **state)
+TEST(fixture, claim_returns_when_to_look_again)
 {
 	struct fixture *fixture = *state;
 	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
@@ -89,7 +83,7 @@ static void claim_returns_when_to_look_again(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state)
+TEST(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = NULL;
@@ -118,7 +112,7 @@ static void longest_due_is_claimed_first_and_no_more_than_the_limit(void **state
 	tw_redis_batch_free(batch);
 }
 
-static void second_add_as_new_exists_and_changes_nothing(void **state)
+TEST(fixture, second_add_as_new_exists_and_changes_nothing)
 {
 	static const struct tw_redis_task first = {.key = "b",
 						   .key_size = 1,
@@ -147,7 +141,7 @@ static void second_add_as_new_exists_and_changes_nothing(void **state)
 	assert_string_equal(find_task(fixture->redis, "b").body, "first");
 }
 
-static void replaced_task_runs_as_the_new_one_only(void **state)
+TEST(fixture, replaced_task_runs_as_the_new_one_only)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {
@@ -165,7 +159,7 @@ static void replaced_task_runs_as_the_new_one_only(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void replace_wants_a_task_to_replace(void **state)
+TEST(fixture, replace_wants_a_task_to_replace)
 {
 	struct fixture *fixture = *state;
 
@@ -175,7 +169,7 @@ static void replace_wants_a_task_to_replace(void **state)
 	assert_int_equal(try_add(fixture->redis, "a", TW_MINUTE, TW_REDIS_REPLACE), TW_OK);
 }
 
-static void run_of_a_replaced_task_does_not_end_the_new_one(void **state)
+TEST(fixture, run_of_a_replaced_task_does_not_end_the_new_one)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *old;
@@ -193,7 +187,7 @@ static void run_of_a_replaced_task_does_not_end_the_new_one(void **state)
 	tw_redis_batch_free(new);
 }
 
-static void keys_and_bodies_are_any_bytes(void **state)
+TEST(fixture, keys_and_bodies_are_any_bytes)
 {
 	static char key[TW_REDIS_KEY_MAX];
 	static char body[TW_REDIS_BODY_MAX];
@@ -219,7 +213,7 @@ static void keys_and_bodies_are_any_bytes(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void callback_is_kept_as_it_was_given(void **state)
+TEST(fixture, callback_is_kept_as_it_was_given)
 {
 	static const char *const headers[] = {"X-One: 1", "Content-Type: text/plain; charset=ä"};
 	struct fixture *fixture = *state;
@@ -247,7 +241,7 @@ static void callback_is_kept_as_it_was_given(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void bad_data_is_refused(void **state)
+TEST(fixture, bad_data_is_refused)
 {
 	static char large[TW_REDIS_BODY_MAX + 1];
 	static char long_url[TW_REDIS_URL_MAX + 2];
@@ -294,7 +288,7 @@ static bool is_given_none(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-static void bad_arguments_are_invalid(void **state)
+TEST(fixture, bad_arguments_are_invalid)
 {
 	static const char long_key[TW_REDIS_KEY_MAX + 1];
 	struct fixture *fixture = *state;
@@ -351,7 +345,7 @@ static void bad_arguments_are_invalid(void **state)
 	tw_redis_batch_free(NULL);
 }
 
-static void many_are_added_and_each_has_its_status(void **state)
+TEST(fixture, many_are_added_and_each_has_its_status)
 {
 	enum { COUNT = 1500 };
 	static struct tw_redis_task tasks[COUNT];
@@ -387,7 +381,7 @@ static void many_are_added_and_each_has_its_status(void **state)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 0, NULL));
 }
 
-static void first_of_many_that_is_not_added_is_the_answer(void **state)
+TEST(fixture, first_of_many_that_is_not_added_is_the_answer)
 {
 	struct fixture *fixture = *state;
 	const struct tw_redis_task tasks[] = {
@@ -408,7 +402,7 @@ static void first_of_many_that_is_not_added_is_the_answer(void **state)
 	assert_int_equal(tw_redis_add(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
-static void each_task_that_is_added_is_counted(void **state)
+TEST(fixture, each_task_that_is_added_is_counted)
 {
 	enum { MANY = 600 };
 	static struct tw_redis_task tasks[MANY];
@@ -446,7 +440,7 @@ static void each_task_that_is_added_is_counted(void **state)
 	assert_int_equal(stats_of(redis).added, 4 + MANY);
 }
 
-static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
+TEST(fixture, task_cancelled_150_s_ahead_leaves_nothing_behind)
 {
 	struct fixture *fixture = *state;
 
@@ -458,7 +452,7 @@ static void task_cancelled_150_s_ahead_leaves_nothing_behind(void **state)
 	assert_nothing_due(fixture->redis, "a");
 }
 
-static void cancel_and_move_of_an_unknown_task_report_it(void **state)
+TEST(fixture, cancel_and_move_of_an_unknown_task_report_it)
 {
 	struct fixture *fixture = *state;
 
@@ -468,7 +462,7 @@ static void cancel_and_move_of_an_unknown_task_report_it(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void moved_task_is_due_sooner_or_later(void **state)
+TEST(fixture, moved_task_is_due_sooner_or_later)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -487,7 +481,7 @@ static void moved_task_is_due_sooner_or_later(void **state)
 	assert_int_equal(find_task(fixture->redis, "later").due_ms, now);
 }
 
-static void leased_task_is_neither_moved_nor_cancelled(void **state)
+TEST(fixture, leased_task_is_neither_moved_nor_cancelled)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -501,7 +495,7 @@ static void leased_task_is_neither_moved_nor_cancelled(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale(void **state)
+TEST(fixture, task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -515,7 +509,7 @@ static void task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale(void **
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 }
 
-static void task_on_lease_is_nobody_elses(void **state)
+TEST(fixture, task_on_lease_is_nobody_elses)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *other = client_open(&fixture->options);
@@ -527,7 +521,7 @@ static void task_on_lease_is_nobody_elses(void **state)
 	tw_redis_close(other);
 }
 
-static void ended_lease_gives_the_task_to_another_with_a_higher_token(void **state)
+TEST(fixture, ended_lease_gives_the_task_to_another_with_a_higher_token)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *first;
@@ -551,7 +545,7 @@ static void ended_lease_gives_the_task_to_another_with_a_higher_token(void **sta
 	tw_redis_batch_free(second);
 }
 
-static void ended_lease_that_nobody_took_over_is_still_good(void **state)
+TEST(fixture, ended_lease_that_nobody_took_over_is_still_good)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -562,7 +556,7 @@ static void ended_lease_that_nobody_took_over_is_still_good(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void extended_lease_ends_later(void **state)
+TEST(fixture, extended_lease_ends_later)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -576,7 +570,7 @@ static void extended_lease_ends_later(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void lease_may_be_made_to_end_sooner(void **state)
+TEST(fixture, lease_may_be_made_to_end_sooner)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *first;
@@ -591,7 +585,7 @@ static void lease_may_be_made_to_end_sooner(void **state)
 	tw_redis_batch_free(second);
 }
 
-static void jobs_of_several_shards_are_acknowledged_together(void **state)
+TEST(fixture, jobs_of_several_shards_are_acknowledged_together)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_job jobs[20];
@@ -617,7 +611,7 @@ static void jobs_of_several_shards_are_acknowledged_together(void **state)
 		tw_redis_batch_free(batches[i]);
 }
 
-static void released_task_is_due_at_once_and_the_attempt_does_not_count(void **state)
+TEST(fixture, released_task_is_due_at_once_and_the_attempt_does_not_count)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *first;
@@ -654,7 +648,7 @@ static void fail_once(struct fixture *fixture, const char *key, tw_duration retr
 	tw_redis_batch_free(batch);
 }
 
-static void failed_task_waits_and_is_dead_after_its_attempts(void **state)
+TEST(fixture, failed_task_waits_and_is_dead_after_its_attempts)
 {
 	struct fixture *fixture = *state;
 	struct found found;
@@ -692,7 +686,7 @@ static int64_t server_microseconds(struct fixture *fixture)
 	return now;
 }
 
-static void next_attempt_is_not_a_fraction_of_a_millisecond_early(void **state)
+TEST(fixture, next_attempt_is_not_a_fraction_of_a_millisecond_early)
 {
 	struct fixture *fixture = *state;
 
@@ -708,7 +702,7 @@ static void next_attempt_is_not_a_fraction_of_a_millisecond_early(void **state)
 	}
 }
 
-static void added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early(void **state)
+TEST(fixture, added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early)
 {
 	const struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .delay = 5 * TW_MILLISECOND + TW_MICROSECOND};
@@ -727,7 +721,7 @@ static void added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early(void
 	}
 }
 
-static void task_that_fails_for_good_is_dead_at_once(void **state)
+TEST(fixture, task_that_fails_for_good_is_dead_at_once)
 {
 	struct fixture *fixture = *state;
 	char reason[400];
@@ -740,7 +734,7 @@ static void task_that_fails_for_good_is_dead_at_once(void **state)
 	assert_int_equal(find_dead(fixture->redis, "a").attempts, 1);
 }
 
-static void dead_letter_is_retried_once_or_dropped(void **state)
+TEST(fixture, dead_letter_is_retried_once_or_dropped)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -763,7 +757,7 @@ static void dead_letter_is_retried_once_or_dropped(void **state)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-static void dead_letter_is_not_retried_over_a_new_task(void **state)
+TEST(fixture, dead_letter_is_not_retried_over_a_new_task)
 {
 	struct fixture *fixture = *state;
 
@@ -799,7 +793,7 @@ static bool list_one(void *context, const struct tw_redis_info *info)
 	return ++listing->count != listing->limit;
 }
 
-static void every_task_is_listed_once_by_due_time(void **state)
+TEST(fixture, every_task_is_listed_once_by_due_time)
 {
 	struct fixture *fixture = *state;
 	struct listing listing = {.sorted = true};
@@ -830,7 +824,7 @@ static bool cancel_one(void *context, const struct tw_redis_info *info)
 			       TW_REDIS_OCCURRENCE) == TW_OK;
 }
 
-static void listing_may_call_the_same_redis(void **state)
+TEST(fixture, listing_may_call_the_same_redis)
 {
 	struct fixture *fixture = *state;
 
@@ -840,7 +834,7 @@ static void listing_may_call_the_same_redis(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void stats_count_what_there_is(void **state)
+TEST(fixture, stats_count_what_there_is)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_stats stats;
@@ -860,7 +854,7 @@ static void stats_count_what_there_is(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void namespaces_share_nothing(void **state)
+TEST(fixture, namespaces_share_nothing)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -876,7 +870,7 @@ static void namespaces_share_nothing(void **state)
 	tw_redis_close(other);
 }
 
-static void another_number_of_shards_is_refused(void **state)
+TEST(fixture, another_number_of_shards_is_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -891,7 +885,7 @@ static void another_number_of_shards_is_refused(void **state)
 	assert_true(tw_redis_shard(fixture->redis, "a", 1) < 4);
 }
 
-static void default_is_the_number_that_the_namespace_has_or_one(void **state)
+TEST(fixture, default_is_the_number_that_the_namespace_has_or_one)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
@@ -914,7 +908,7 @@ static void default_is_the_number_that_the_namespace_has_or_one(void **state)
 		tw_redis_close(others[i]);
 }
 
-static void malformed_options_are_invalid_and_no_password_is_shown(void **state)
+TEST(fixture, malformed_options_are_invalid_and_no_password_is_shown)
 {
 	static const char *const urls[] = {
 		"",
@@ -945,7 +939,7 @@ static void malformed_options_are_invalid_and_no_password_is_shown(void **state)
 	}
 }
 
-static void scripts_that_redis_forgets_are_sent_again(void **state)
+TEST(fixture, scripts_that_redis_forgets_are_sent_again)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
@@ -962,7 +956,7 @@ static void scripts_that_redis_forgets_are_sent_again(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void ping_measures_a_round_trip(void **state)
+TEST(fixture, ping_measures_a_round_trip)
 {
 	struct fixture *fixture = *state;
 	tw_duration took = 0;
@@ -1041,7 +1035,7 @@ static void model_step(struct fixture *fixture, struct modelled *modelled, const
 	}
 }
 
-static void random_calls_answer_as_the_model_does(void **state)
+TEST(fixture, random_calls_answer_as_the_model_does)
 {
 	struct fixture *fixture = *state;
 	struct modelled keys[MODEL_KEYS] = {0};
@@ -1071,7 +1065,7 @@ static bool grace_each(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-static void task_that_would_begin_too_late_is_skipped(void **state)
+TEST(fixture, task_that_would_begin_too_late_is_skipped)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .grace = 2 * TW_SECOND - 1};
@@ -1098,7 +1092,7 @@ static void task_that_would_begin_too_late_is_skipped(void **state)
 	tw_redis_batch_free(batch);
 }
 
-static void grace_has_a_range(void **state)
+TEST(fixture, grace_has_a_range)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 1000000};
@@ -1116,56 +1110,4 @@ static void grace_has_a_range(void **state)
 	tw_redis_batch_free(batch);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(task_that_would_begin_too_late_is_skipped),
-		FIXTURE_TEST(grace_has_a_range),
-		FIXTURE_TEST(task_is_claimed_when_it_is_due_and_not_before),
-		FIXTURE_TEST(task_due_in_the_past_is_due_now),
-		FIXTURE_TEST(due_time_is_returned_and_rounded_up),
-		FIXTURE_TEST(claim_returns_when_to_look_again),
-		FIXTURE_TEST(longest_due_is_claimed_first_and_no_more_than_the_limit),
-		FIXTURE_TEST(second_add_as_new_exists_and_changes_nothing),
-		FIXTURE_TEST(replaced_task_runs_as_the_new_one_only),
-		FIXTURE_TEST(replace_wants_a_task_to_replace),
-		FIXTURE_TEST(run_of_a_replaced_task_does_not_end_the_new_one),
-		FIXTURE_TEST(keys_and_bodies_are_any_bytes),
-		FIXTURE_TEST(callback_is_kept_as_it_was_given),
-		FIXTURE_TEST(bad_data_is_refused),
-		FIXTURE_TEST(bad_arguments_are_invalid),
-		FIXTURE_TEST(many_are_added_and_each_has_its_status),
-		FIXTURE_TEST(first_of_many_that_is_not_added_is_the_answer),
-		FIXTURE_TEST(each_task_that_is_added_is_counted),
-		FIXTURE_TEST(task_cancelled_150_s_ahead_leaves_nothing_behind),
-		FIXTURE_TEST(cancel_and_move_of_an_unknown_task_report_it),
-		FIXTURE_TEST(moved_task_is_due_sooner_or_later),
-		FIXTURE_TEST(leased_task_is_neither_moved_nor_cancelled),
-		FIXTURE_TEST(task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale),
-		FIXTURE_TEST(task_on_lease_is_nobody_elses),
-		FIXTURE_TEST(ended_lease_gives_the_task_to_another_with_a_higher_token),
-		FIXTURE_TEST(ended_lease_that_nobody_took_over_is_still_good),
-		FIXTURE_TEST(extended_lease_ends_later),
-		FIXTURE_TEST(lease_may_be_made_to_end_sooner),
-		FIXTURE_TEST(jobs_of_several_shards_are_acknowledged_together),
-		FIXTURE_TEST(released_task_is_due_at_once_and_the_attempt_does_not_count),
-		FIXTURE_TEST(failed_task_waits_and_is_dead_after_its_attempts),
-		FIXTURE_TEST(next_attempt_is_not_a_fraction_of_a_millisecond_early),
-		FIXTURE_TEST(added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early),
-		FIXTURE_TEST(task_that_fails_for_good_is_dead_at_once),
-		FIXTURE_TEST(dead_letter_is_retried_once_or_dropped),
-		FIXTURE_TEST(dead_letter_is_not_retried_over_a_new_task),
-		FIXTURE_TEST(every_task_is_listed_once_by_due_time),
-		FIXTURE_TEST(listing_may_call_the_same_redis),
-		FIXTURE_TEST(stats_count_what_there_is),
-		FIXTURE_TEST(namespaces_share_nothing),
-		FIXTURE_TEST(another_number_of_shards_is_refused),
-		FIXTURE_TEST(default_is_the_number_that_the_namespace_has_or_one),
-		FIXTURE_TEST(malformed_options_are_invalid_and_no_password_is_shown),
-		FIXTURE_TEST(scripts_that_redis_forgets_are_sent_again),
-		FIXTURE_TEST(ping_measures_a_round_trip),
-		FIXTURE_TEST(random_calls_answer_as_the_model_does),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -9,7 +9,7 @@
 #include "twr/task_line.h"
 #include "twr/when.h"
 
-static void length_of_time_is_a_sum_of_numbers_with_units(void **state)
+TEST(once, length_of_time_is_a_sum_of_numbers_with_units)
 {
 	static const struct {
 		const char *text;
@@ -47,7 +47,7 @@ static void length_of_time_is_a_sum_of_numbers_with_units(void **state)
 	}
 }
 
-static void time_has_a_zone_or_is_a_number(void **state)
+TEST(once, time_has_a_zone_or_is_a_number)
 {
 	static const struct {
 		const char *text;
@@ -92,7 +92,7 @@ static void time_has_a_zone_or_is_a_number(void **state)
 	}
 }
 
-static void time_is_written_in_utc(void **state)
+TEST(once, time_is_written_in_utc)
 {
 	char text[WHEN_SIZE];
 
@@ -105,7 +105,7 @@ static void time_is_written_in_utc(void **state)
 	assert_string_equal(duration_write(4560 * TW_MILLISECOND, text), "4.56 s");
 }
 
-static void what_is_written_as_base64_is_read_again(void **state)
+TEST(once, what_is_written_as_base64_is_read_again)
 {
 	static const char *const wrong[] = {
 		"A", "AAA", "AA=A", "====", "A===", "AB==", "AAB=", "AA!=", "AAAAA", "AA==AAAA"};
@@ -126,7 +126,7 @@ static void what_is_written_as_base64_is_read_again(void **state)
 	assert_null(base64_read("AA\0=", 4, &size));
 }
 
-static void line_is_a_task_or_has_a_reason(void **state)
+TEST(once, line_is_a_task_or_has_a_reason)
 {
 	static const struct {
 		const char *text;
@@ -253,7 +253,7 @@ static void line_is_a_task_or_has_a_reason(void **state)
 	}
 }
 
-static void key_of_a_line_has_a_limit(void **state)
+TEST(once, key_of_a_line_has_a_limit)
 {
 	char text[TW_REDIS_KEY_MAX + 20];
 	char bytes[TW_REDIS_KEY_MAX + 1] = {0};
@@ -272,14 +272,3 @@ static void key_of_a_line_has_a_limit(void **state)
 	task_line_free(&line);
 	free(base64);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(length_of_time_is_a_sum_of_numbers_with_units),
-	cmocka_unit_test(time_has_a_zone_or_is_a_number),
-	cmocka_unit_test(time_is_written_in_utc),
-	cmocka_unit_test(what_is_written_as_base64_is_read_again),
-	cmocka_unit_test(line_is_a_task_or_has_a_reason),
-	cmocka_unit_test(key_of_a_line_has_a_limit),
-};
-
-TEST_PROGRAM(tests)

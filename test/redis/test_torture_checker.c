@@ -90,7 +90,7 @@ static void assert_fault(const char *lines, const char *names)
 	free(text);
 }
 
-static void right_history_passes(void **state)
+TEST(once, right_history_passes)
 {
 	assert_fault(BEGIN ADD RUN DONE END, NULL);
 	/* The task is moved, retried, overtaken after its lease, seen, cancelled, and a dead
@@ -123,12 +123,12 @@ static void right_history_passes(void **state)
 		     NULL);
 }
 
-static void order_of_lines_does_not_matter(void **state)
+TEST(once, order_of_lines_does_not_matter)
 {
 	assert_fault(BEGIN RUN DONE END ADD, NULL);
 }
 
-static void history_without_the_end_is_invalid(void **state)
+TEST(once, history_without_the_end_is_invalid)
 {
 	assert_fault(BEGIN ADD RUN DONE, "unread");
 	assert_fault(BEGIN "5 a call shout k\n" END, "unread");
@@ -136,7 +136,7 @@ static void history_without_the_end_is_invalid(void **state)
 	assert_fault(BEGIN ADD RUN DONE END "what is this?\n", "unread");
 }
 
-static void lost_task_is_found(void **state)
+TEST(once, lost_task_is_found)
 {
 	assert_fault(BEGIN ADD END, "lost");
 	/* Its run was killed before its end. */
@@ -156,7 +156,7 @@ static void lost_task_is_found(void **state)
 		     "lost");
 }
 
-static void task_that_may_have_been_removed_is_not_lost(void **state)
+TEST(once, task_that_may_have_been_removed_is_not_lost)
 {
 	assert_fault(BEGIN ADD "20 a call cancel k\n"
 			       "21 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" END,
@@ -166,12 +166,12 @@ static void task_that_may_have_been_removed_is_not_lost(void **state)
 	assert_fault(BEGIN ADD RUN "90 w report k t 65000 unconfirmed 0\n" END, NULL);
 }
 
-static void task_that_does_not_run_is_found(void **state)
+TEST(once, task_that_does_not_run_is_found)
 {
 	assert_fault(BEGIN ADD "8999 rest rest task k t\n" END, "stays");
 }
 
-static void early_run_is_found(void **state)
+TEST(once, early_run_is_found)
 {
 	assert_fault(BEGIN ADD "59 w begin k t 58000 1\n"
 			       "80 w end k t 58000\n"
@@ -201,7 +201,7 @@ static void early_run_is_found(void **state)
 		     "early");
 }
 
-static void token_that_does_not_rise_is_found(void **state)
+TEST(once, token_that_does_not_rise_is_found)
 {
 	assert_fault(BEGIN ADD RUN "90 w report k t 65000 retried 1\n"
 				   "120 w begin k t 64000 2\n"
@@ -220,7 +220,7 @@ static void token_that_does_not_rise_is_found(void **state)
 		     "token falls");
 }
 
-static void end_of_an_overtaken_run_is_found(void **state)
+TEST(once, end_of_an_overtaken_run_is_found)
 {
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "1100 v begin k t 1090000 2\n"
@@ -239,7 +239,7 @@ static void end_of_an_overtaken_run_is_found(void **state)
 }
 
 /* The worker retried, and took "gone" for success. */
-static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
+TEST(once, end_whose_answer_may_have_been_lost_is_not_sure)
 {
 	static const char overtaken[] = BEGIN ADD "70 w begin k t 65000 1\n"
 						  "1100 v begin k t 1090000 2\n"
@@ -274,7 +274,7 @@ static void end_whose_answer_may_have_been_lost_is_not_sure(void **state)
 	assert_fault(text, "overtaken,comes back");
 }
 
-static void two_runs_under_one_lease_are_found(void **state)
+TEST(once, two_runs_under_one_lease_are_found)
 {
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "80 v begin k t 75000 2\n"
@@ -286,7 +286,7 @@ static void two_runs_under_one_lease_are_found(void **state)
 }
 
 /* Only the killed master knew the claim. Acknowledgements are confirmed nevertheless. */
-static void claim_that_is_lost_with_its_master_is_no_fault(void **state)
+TEST(once, claim_that_is_lost_with_its_master_is_no_fault)
 {
 	static const char killed[] = "75 nemesis deed master server\n"
 				     "78 nemesis heal master server\n";
@@ -312,7 +312,7 @@ static void claim_that_is_lost_with_its_master_is_no_fault(void **state)
 	assert_fault(text, "overtaken,comes back");
 }
 
-static void cancel_and_move_of_a_leased_task_are_found(void **state)
+TEST(once, cancel_and_move_of_a_leased_task_are_found)
 {
 	assert_fault(BEGIN ADD "70 w begin k t 65000 1\n"
 			       "75 a call move k 500\n"
@@ -348,7 +348,7 @@ static void cancel_and_move_of_a_leased_task_are_found(void **state)
 		     NULL);
 }
 
-static void run_after_a_cancel_is_found(void **state)
+TEST(once, run_after_a_cancel_is_found)
 {
 	assert_fault(BEGIN ADD "20 a call cancel k\n"
 			       "22 a answer TW_OK 0\n"
@@ -375,7 +375,7 @@ static void run_after_a_cancel_is_found(void **state)
 		     NULL);
 }
 
-static void run_after_its_end_is_found(void **state)
+TEST(once, run_after_its_end_is_found)
 {
 	/* The task was replaced. */
 	assert_fault(BEGIN ADD "20 a call add k u any 50\n"
@@ -389,7 +389,7 @@ static void run_after_its_end_is_found(void **state)
 		     "comes back");
 }
 
-static void unknown_add_that_happened_twice_is_found(void **state)
+TEST(once, unknown_add_that_happened_twice_is_found)
 {
 	assert_fault(BEGIN "10 a call add k t any 50\n"
 			   "12 a answer TW_REDIS_OUTCOME_UNKNOWN 0\n" RUN DONE
@@ -406,7 +406,7 @@ static void unknown_add_that_happened_twice_is_found(void **state)
 		     NULL);
 }
 
-static void run_of_a_task_that_was_refused_is_found(void **state)
+TEST(once, run_of_a_task_that_was_refused_is_found)
 {
 	assert_fault(BEGIN "10 a call add k t any 50\n"
 			   "12 a answer TW_REDIS_FAILED 0\n" RUN DONE END,
@@ -414,7 +414,7 @@ static void run_of_a_task_that_was_refused_is_found(void **state)
 	assert_fault(BEGIN RUN DONE END, "unknown");
 }
 
-static void wrong_answers_are_found(void **state)
+TEST(once, wrong_answers_are_found)
 {
 	assert_fault(BEGIN ADD "20 a call cancel k\n"
 			       "22 a answer TW_NOT_FOUND 0\n" RUN DONE END,
@@ -430,7 +430,7 @@ static void wrong_answers_are_found(void **state)
 		     "from nothing");
 }
 
-static void recurring_task_that_is_right_passes(void **state)
+TEST(once, recurring_task_that_is_right_passes)
 {
 	assert_fault(BEGIN EVERY("all") FIRST SECOND LAST END, NULL);
 	/* Occurrences are retried, cancelled, seen, overtaken after the lease, and missed. */
@@ -469,7 +469,7 @@ static void recurring_task_that_is_right_passes(void **state)
 }
 
 /* The token of the claim is unclear: the worker was frozen when the cancel came. */
-static void occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out(void **state)
+TEST(once, occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out)
 {
 	static const char story[] = BEGIN EVERY("all") "1100 a call cancel e\n"
 						       "1101 a answer TW_OK 0\n"
@@ -485,7 +485,7 @@ static void occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out(voi
 	assert_fault(text, NULL);
 }
 
-static void occurrence_that_is_left_out_is_found(void **state)
+TEST(once, occurrence_that_is_left_out_is_found)
 {
 	static const char later[] = "262 w begin e r 261500 1 261\n"
 				    "270 w end e r 261500\n"
@@ -519,7 +519,7 @@ static void occurrence_that_is_left_out_is_found(void **state)
 		     "skipped");
 }
 
-static void occurrence_that_comes_twice_is_found(void **state)
+TEST(once, occurrence_that_comes_twice_is_found)
 {
 	assert_fault(BEGIN EVERY("all") FIRST "82 w begin e r 81500 1 61\n" LAST END, "twice");
 	/* Two attempts of one occurrence were accepted. */
@@ -537,14 +537,14 @@ static void occurrence_that_comes_twice_is_found(void **state)
 		     "two at once");
 }
 
-static void occurrence_at_a_wrong_time_is_found(void **state)
+TEST(once, occurrence_at_a_wrong_time_is_found)
 {
 	assert_fault(BEGIN EVERY("one") FIRST "170 w begin e r 169000 1 167\n" LAST END,
 		     "unplanned");
 	assert_fault(BEGIN EVERY("one") FIRST "158 w begin e r 157500 1 161\n" LAST END, "early");
 }
 
-static void recurring_task_that_is_not_there_is_found(void **state)
+TEST(once, recurring_task_that_is_not_there_is_found)
 {
 	assert_fault(BEGIN EVERY("all") FIRST SECOND END, "lost");
 	assert_fault(BEGIN EVERY("all") FIRST "8000 a call end e\n"
@@ -557,7 +557,7 @@ static void recurring_task_that_is_not_there_is_found(void **state)
 	assert_fault(BEGIN EVERY("all") FIRST "8999 rest rest task e r\n" END, NULL);
 }
 
-static void recurring_task_that_outlives_its_end_is_found(void **state)
+TEST(once, recurring_task_that_outlives_its_end_is_found)
 {
 	assert_fault(BEGIN EVERY("all") FIRST "100 a call end e\n"
 					      "101 a answer TW_OK 0\n" SECOND END,
@@ -578,7 +578,7 @@ static void recurring_task_that_outlives_its_end_is_found(void **state)
 		     "on lease");
 }
 
-static void claim_during_a_pause_is_found(void **state)
+TEST(once, claim_during_a_pause_is_found)
 {
 	assert_fault(BEGIN ADD "30 p call pause -\n"
 			       "32 p answer TW_OK 0\n" RUN DONE "95 p call resume -\n"
@@ -603,7 +603,7 @@ static void claim_during_a_pause_is_found(void **state)
 		     NULL);
 }
 
-static void runs_over_the_limit_are_found(void **state)
+TEST(once, runs_over_the_limit_are_found)
 {
 	static const char other[] = "10 b call add l u any 50\n"
 				    "12 b answer TW_OK 61\n"
@@ -652,7 +652,7 @@ static void assert_fault_of_groups(const char *limits, const char *first, const 
 	assert_fault(text, names);
 }
 
-static void runs_over_the_limit_of_a_group_are_found(void **state)
+TEST(once, runs_over_the_limit_of_a_group_are_found)
 {
 	static const char over[] = "over the limit";
 	static const char limit[] = "2 main limit c 1\n";
@@ -690,7 +690,7 @@ static void assert_fault_beside(const char *first, int claim_ms, const char *nam
 	assert_fault(text, names);
 }
 
-static void run_has_its_place_in_the_limit_while_its_worker_has_a_lease(void **state)
+TEST(once, run_has_its_place_in_the_limit_while_its_worker_has_a_lease)
 {
 	static const char frozen[] = "70 w begin k t 65000 1\n"
 				     "1500 w end k t 65000\n"
@@ -701,37 +701,3 @@ static void run_has_its_place_in_the_limit_while_its_worker_has_a_lease(void **s
 	assert_fault_beside(frozen, 1070, NULL);
 	assert_fault_beside(killed, 80, NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(right_history_passes),
-	cmocka_unit_test(order_of_lines_does_not_matter),
-	cmocka_unit_test(history_without_the_end_is_invalid),
-	cmocka_unit_test(lost_task_is_found),
-	cmocka_unit_test(task_that_may_have_been_removed_is_not_lost),
-	cmocka_unit_test(task_that_does_not_run_is_found),
-	cmocka_unit_test(early_run_is_found),
-	cmocka_unit_test(token_that_does_not_rise_is_found),
-	cmocka_unit_test(end_of_an_overtaken_run_is_found),
-	cmocka_unit_test(end_whose_answer_may_have_been_lost_is_not_sure),
-	cmocka_unit_test(two_runs_under_one_lease_are_found),
-	cmocka_unit_test(claim_that_is_lost_with_its_master_is_no_fault),
-	cmocka_unit_test(cancel_and_move_of_a_leased_task_are_found),
-	cmocka_unit_test(run_after_a_cancel_is_found),
-	cmocka_unit_test(run_after_its_end_is_found),
-	cmocka_unit_test(unknown_add_that_happened_twice_is_found),
-	cmocka_unit_test(run_of_a_task_that_was_refused_is_found),
-	cmocka_unit_test(wrong_answers_are_found),
-	cmocka_unit_test(recurring_task_that_is_right_passes),
-	cmocka_unit_test(occurrence_that_was_cancelled_at_a_stepped_clock_is_not_left_out),
-	cmocka_unit_test(occurrence_that_is_left_out_is_found),
-	cmocka_unit_test(occurrence_that_comes_twice_is_found),
-	cmocka_unit_test(occurrence_at_a_wrong_time_is_found),
-	cmocka_unit_test(recurring_task_that_is_not_there_is_found),
-	cmocka_unit_test(recurring_task_that_outlives_its_end_is_found),
-	cmocka_unit_test(claim_during_a_pause_is_found),
-	cmocka_unit_test(runs_over_the_limit_are_found),
-	cmocka_unit_test(runs_over_the_limit_of_a_group_are_found),
-	cmocka_unit_test(run_has_its_place_in_the_limit_while_its_worker_has_a_lease),
-};
-
-TEST_PROGRAM(tests)

@@ -10,12 +10,7 @@
  */
 #include "support/fixture.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/scripts.h"
-#include "support/seed.h"
 
 enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 5, LIMIT_MOST = 9, ADD_MOST = 3 };
 /* This lease does not end by itself. */
@@ -580,7 +575,7 @@ static void history_run(struct model *model)
 	}
 }
 
-static void scripts_take_turns_as_the_model_does(void **state)
+TEST(fixture, scripts_take_turns_as_the_model_does)
 {
 	struct fixture *fixture = *state;
 	const char *given = getenv("HISTORIES");
@@ -596,11 +591,4 @@ static void scripts_take_turns_as_the_model_does(void **state)
 	redisFree(model.context);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FIXTURE_TEST(scripts_take_turns_as_the_model_does),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -5,14 +5,9 @@
  */
 #include "support/fixture.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 
 #include "support/runs.h"
-#include "support/wait.h"
 
 static struct runs runs;
 
@@ -27,6 +22,8 @@ static int close_all(void **state)
 	runs_free(&runs);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 /* Starts a worker with these options and the test's handler. */
 static struct tw_redis_worker *start_with(struct fixture *fixture,
@@ -50,7 +47,7 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 	return stats;
 }
 
-static void task_due_in_a_second_runs_once_and_never_early(void **state)
+TEST(opened, task_due_in_a_second_runs_once_and_never_early)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -69,7 +66,7 @@ static void task_due_in_a_second_runs_once_and_never_early(void **state)
 	worker_stop(worker);
 }
 
-static void many_tasks_run_and_none_early(void **state)
+TEST(opened, many_tasks_run_and_none_early)
 {
 	enum { COUNT = 1000 };
 	struct fixture *fixture = *state;
@@ -84,7 +81,7 @@ static void many_tasks_run_and_none_early(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void task_due_in_the_past_runs_now(void **state)
+TEST(opened, task_due_in_the_past_runs_now)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
@@ -102,7 +99,7 @@ static void task_due_in_the_past_runs_now(void **state)
 
 /* A claim reports exactly whether there is more: after one that took all, no claim finds
  * nothing. */
-static void single_task_is_taken_by_a_single_claim(void **state)
+TEST(opened, single_task_is_taken_by_a_single_claim)
 {
 	enum { COUNT = 10 };
 	struct fixture *fixture = *state;
@@ -129,7 +126,7 @@ static void single_task_is_taken_by_a_single_claim(void **state)
 	worker_stop(worker);
 }
 
-static void what_came_due_while_no_worker_was_there_for_five_minutes_runs(void **state)
+TEST(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 {
 	enum { COUNT = 300 };
 	struct fixture *fixture = *state;
@@ -152,7 +149,7 @@ static void what_came_due_while_no_worker_was_there_for_five_minutes_runs(void *
 	worker_stop(worker);
 }
 
-static void cancelled_task_does_not_run(void **state)
+TEST(opened, cancelled_task_does_not_run)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -165,7 +162,7 @@ static void cancelled_task_does_not_run(void **state)
 	worker_stop(worker);
 }
 
-static void sleeping_worker_hears_of_an_earlier_task(void **state)
+TEST(opened, sleeping_worker_hears_of_an_earlier_task)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
@@ -187,7 +184,7 @@ static void sleeping_worker_hears_of_an_earlier_task(void **state)
 	worker_stop(worker);
 }
 
-static void task_moved_to_later_runs_then_and_once(void **state)
+TEST(opened, task_moved_to_later_runs_then_and_once)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -202,7 +199,7 @@ static void task_moved_to_later_runs_then_and_once(void **state)
 	assert_int_equal(runs_count(&runs), 1);
 }
 
-static void hints_that_are_cut_off_are_listened_to_again(void **state)
+TEST(opened, hints_that_are_cut_off_are_listened_to_again)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
@@ -219,7 +216,7 @@ static void hints_that_are_cut_off_are_listened_to_again(void **state)
 	worker_stop(worker);
 }
 
-static void idle_worker_hardly_asks_redis(void **state)
+TEST(opened, idle_worker_hardly_asks_redis)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -240,7 +237,7 @@ static void idle_worker_hardly_asks_redis(void **state)
 	worker_stop(worker);
 }
 
-static void replaced_task_runs_as_the_new_one_only(void **state)
+TEST(opened, replaced_task_runs_as_the_new_one_only)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -257,7 +254,7 @@ static void replaced_task_runs_as_the_new_one_only(void **state)
 	assert_int_equal(runs_count(&runs), 1);
 }
 
-static void running_task_that_is_replaced_ends_stale_and_the_new_one_runs(void **state)
+TEST(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -278,7 +275,7 @@ static void running_task_that_is_replaced_ends_stale_and_the_new_one_runs(void *
 	worker_stop(worker);
 }
 
-static void task_longer_than_its_lease_is_extended_and_runs_once(void **state)
+TEST(opened, task_longer_than_its_lease_is_extended_and_runs_once)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -298,7 +295,7 @@ static void task_longer_than_its_lease_is_extended_and_runs_once(void **state)
 	worker_stop(other);
 }
 
-static void tasks_that_come_together_run_at_a_time(void **state)
+TEST(opened, tasks_that_come_together_run_at_a_time)
 {
 	enum { TASKS = 4 };
 	struct fixture *fixture = *state;
@@ -323,7 +320,7 @@ static void tasks_that_come_together_run_at_a_time(void **state)
 	worker_stop(worker);
 }
 
-static void two_workers_share_the_tasks(void **state)
+TEST(opened, two_workers_share_the_tasks)
 {
 	enum { COUNT = 2000 };
 	struct fixture *fixture = *state;
@@ -344,7 +341,7 @@ static void two_workers_share_the_tasks(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-static void task_that_always_fails_is_dead_after_its_attempts(void **state)
+TEST(opened, task_that_always_fails_is_dead_after_its_attempts)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -378,7 +375,7 @@ static void task_that_always_fails_is_dead_after_its_attempts(void **state)
 	worker_stop(worker);
 }
 
-static void verdict_says_when_to_try_again(void **state)
+TEST(opened, verdict_says_when_to_try_again)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -394,7 +391,7 @@ static void verdict_says_when_to_try_again(void **state)
 }
 
 /* It may snooze as often as it likes: its only attempt is still to come. */
-static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
+TEST(opened, snoozed_task_runs_again_and_keeps_its_attempt)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -424,7 +421,7 @@ static void snoozed_task_runs_again_and_keeps_its_attempt(void **state)
 }
 
 /* Without a time of its own it waits as long as for a first retry. */
-static void snoozed_task_waits_for_the_workers_time(void **state)
+TEST(opened, snoozed_task_waits_for_the_workers_time)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -439,7 +436,7 @@ static void snoozed_task_waits_for_the_workers_time(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-static void paused_namespace_runs_nothing_until_it_is_resumed(void **state)
+TEST(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -475,7 +472,7 @@ static void paused_namespace_runs_nothing_until_it_is_resumed(void **state)
 	worker_stop(worker);
 }
 
-static void pausing_twice_is_pausing_once(void **state)
+TEST(opened, pausing_twice_is_pausing_once)
 {
 	struct fixture *fixture = *state;
 
@@ -487,7 +484,7 @@ static void pausing_twice_is_pausing_once(void **state)
 	assert_int_equal(stats_of(fixture->redis).paused, 0);
 }
 
-static void killed_task_is_dead_at_once(void **state)
+TEST(opened, killed_task_is_dead_at_once)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -503,7 +500,7 @@ static void killed_task_is_dead_at_once(void **state)
 	worker_stop(worker);
 }
 
-static void dead_letter_that_is_retried_runs_again(void **state)
+TEST(opened, dead_letter_that_is_retried_runs_again)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -522,7 +519,7 @@ static void dead_letter_that_is_retried_runs_again(void **state)
 	worker_stop(worker);
 }
 
-static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
+TEST(opened, stop_waits_for_what_runs_and_gives_back_the_rest)
 {
 	enum { COUNT = 50 };
 	struct fixture *fixture = *state;
@@ -543,7 +540,7 @@ static void stop_waits_for_what_runs_and_gives_back_the_rest(void **state)
 }
 
 /* Quick runs let a worker claim ahead of its handlers. */
-static void stop_gives_back_what_was_claimed_ahead(void **state)
+TEST(opened, stop_gives_back_what_was_claimed_ahead)
 {
 	enum { QUICK = 20, COUNT = 50, HANDLERS = 2 };
 	struct fixture *fixture = *state;
@@ -577,7 +574,7 @@ static void stop_gives_back_what_was_claimed_ahead(void **state)
 
 /* Another program has written the key of its dead letters: claims work, and reports of ends
  * fail. */
-static void worker_that_cannot_report_ends_stops_claiming(void **state)
+TEST(opened, worker_that_cannot_report_ends_stops_claiming)
 {
 	enum { COUNT = 5000, BATCH = 100, MOST = 20 * BATCH + 2048 };
 	static struct tw_redis_task tasks[COUNT];
@@ -646,7 +643,7 @@ static void end_as_it_is_reported(void *context, const struct tw_redis_report *r
 	try_to_end(context);
 }
 
-static void worker_is_not_ended_by_its_own_threads(void **state)
+TEST(opened, worker_is_not_ended_by_its_own_threads)
 {
 	struct fixture *fixture = *state;
 	struct ender ender = {0};
@@ -662,7 +659,7 @@ static void worker_is_not_ended_by_its_own_threads(void **state)
 	worker_stop(worker);
 }
 
-static void handler_longer_than_the_grace_still_runs_and_the_stop_says_so(void **state)
+TEST(opened, handler_longer_than_the_grace_still_runs_and_the_stop_says_so)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -685,7 +682,7 @@ static void *stop_without_limit(void *argument)
 	return VALUE(tw_redis_worker_stop(argument, TW_FOREVER));
 }
 
-static void worker_may_be_stopped_twice_and_by_several_threads(void **state)
+TEST(opened, worker_may_be_stopped_twice_and_by_several_threads)
 {
 	enum { THREADS = 4 };
 	struct fixture *fixture = *state;
@@ -734,7 +731,7 @@ static enum tw_redis_outcome stop_own_worker(void *context, const struct tw_redi
 	return TW_REDIS_DONE;
 }
 
-static void handler_may_not_stop_its_worker(void **state)
+TEST(opened, handler_may_not_stop_its_worker)
 {
 	struct fixture *fixture = *state;
 	struct careless careless = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -762,7 +759,7 @@ static enum tw_redis_outcome see_mask(void *context, const struct tw_redis_job *
 	return TW_REDIS_DONE;
 }
 
-static void handler_has_the_signal_mask_of_the_workers_creator(void **state)
+TEST(opened, handler_has_the_signal_mask_of_the_workers_creator)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -785,7 +782,7 @@ static void handler_has_the_signal_mask_of_the_workers_creator(void **state)
 	assert_false(sigismember(&seen, SIGSEGV));
 }
 
-static void worker_that_was_not_stopped_may_be_destroyed(void **state)
+TEST(opened, worker_that_was_not_stopped_may_be_destroyed)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -805,7 +802,7 @@ static void report_and_cancel(void *context, const struct tw_redis_report *repor
 	pthread_cancel(pthread_self());
 }
 
-static void worker_goes_on_after_its_thread_was_cancelled(void **state)
+TEST(opened, worker_goes_on_after_its_thread_was_cancelled)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
@@ -826,7 +823,7 @@ static void *stop_with_patience(void *worker)
 	return VALUE(tw_redis_worker_stop(worker, TW_MINUTE) + 1);
 }
 
-static void thread_that_is_cancelled_in_a_stop_holds_up_nobody(void **state)
+TEST(opened, thread_that_is_cancelled_in_a_stop_holds_up_nobody)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
@@ -847,7 +844,7 @@ static void thread_that_is_cancelled_in_a_stop_holds_up_nobody(void **state)
 	worker_stop(worker);
 }
 
-static void bad_worker_options_are_invalid(void **state)
+TEST(opened, bad_worker_options_are_invalid)
 {
 	struct fixture *fixture = *state;
 	const struct tw_redis_worker_options bad[] = {{.lease = 99 * TW_MILLISECOND},
@@ -879,7 +876,7 @@ static void bad_worker_options_are_invalid(void **state)
 	worker_stop(worker);
 }
 
-static void scripts_flushed_in_mid_run_lose_nothing(void **state)
+TEST(opened, scripts_flushed_in_mid_run_lose_nothing)
 {
 	enum { COUNT = 1000 };
 	struct fixture *fixture = *state;
@@ -901,48 +898,4 @@ static void scripts_flushed_in_mid_run_lose_nothing(void **state)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-#define WORKER_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WORKER_TEST(task_due_in_a_second_runs_once_and_never_early),
-		WORKER_TEST(many_tasks_run_and_none_early),
-		WORKER_TEST(task_due_in_the_past_runs_now),
-		WORKER_TEST(single_task_is_taken_by_a_single_claim),
-		WORKER_TEST(what_came_due_while_no_worker_was_there_for_five_minutes_runs),
-		WORKER_TEST(cancelled_task_does_not_run),
-		WORKER_TEST(sleeping_worker_hears_of_an_earlier_task),
-		WORKER_TEST(task_moved_to_later_runs_then_and_once),
-		WORKER_TEST(hints_that_are_cut_off_are_listened_to_again),
-		WORKER_TEST(idle_worker_hardly_asks_redis),
-		WORKER_TEST(replaced_task_runs_as_the_new_one_only),
-		WORKER_TEST(running_task_that_is_replaced_ends_stale_and_the_new_one_runs),
-		WORKER_TEST(task_longer_than_its_lease_is_extended_and_runs_once),
-		WORKER_TEST(two_workers_share_the_tasks),
-		WORKER_TEST(tasks_that_come_together_run_at_a_time),
-		WORKER_TEST(task_that_always_fails_is_dead_after_its_attempts),
-		WORKER_TEST(verdict_says_when_to_try_again),
-		WORKER_TEST(snoozed_task_runs_again_and_keeps_its_attempt),
-		WORKER_TEST(snoozed_task_waits_for_the_workers_time),
-		WORKER_TEST(paused_namespace_runs_nothing_until_it_is_resumed),
-		WORKER_TEST(pausing_twice_is_pausing_once),
-		WORKER_TEST(killed_task_is_dead_at_once),
-		WORKER_TEST(dead_letter_that_is_retried_runs_again),
-		WORKER_TEST(stop_waits_for_what_runs_and_gives_back_the_rest),
-		WORKER_TEST(stop_gives_back_what_was_claimed_ahead),
-		WORKER_TEST(worker_that_cannot_report_ends_stops_claiming),
-		WORKER_TEST(worker_is_not_ended_by_its_own_threads),
-		WORKER_TEST(handler_longer_than_the_grace_still_runs_and_the_stop_says_so),
-		WORKER_TEST(handler_may_not_stop_its_worker),
-		WORKER_TEST(handler_has_the_signal_mask_of_the_workers_creator),
-		WORKER_TEST(worker_that_was_not_stopped_may_be_destroyed),
-		WORKER_TEST(worker_may_be_stopped_twice_and_by_several_threads),
-		WORKER_TEST(worker_goes_on_after_its_thread_was_cancelled),
-		WORKER_TEST(thread_that_is_cancelled_in_a_stop_holds_up_nobody),
-		WORKER_TEST(bad_worker_options_are_invalid),
-		WORKER_TEST(scripts_flushed_in_mid_run_lose_nothing),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

@@ -3,13 +3,7 @@
  * Redis. */
 #include "support/fixture.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "support/http_server.h"
-#include "support/wait.h"
 
 static struct http_server http;
 
@@ -32,6 +26,8 @@ static int close_all(void **state)
 	http_server_stop(&http);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 static struct tw_redis_worker *worker_of(const struct fixture *fixture,
 					 struct tw_redis_worker_options options)
@@ -92,7 +88,7 @@ static void add_at(struct tw_redis *redis, const char *key, const char *host, in
 	add_callback(redis, key, url, 1);
 }
 
-static void bounds_go_up_to_forever(void **state)
+TEST(once, bounds_go_up_to_forever)
 {
 	tw_duration last = 0;
 
@@ -106,7 +102,7 @@ static void bounds_go_up_to_forever(void **state)
 	assert_int_equal(tw_redis_bucket_bound(UINT32_MAX), TW_FOREVER);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(opened, bad_arguments_are_refused)
 {
 	struct tw_redis_worker *worker = worker_of(*state, (struct tw_redis_worker_options){0});
 	struct tw_redis_host_stats host = {.name = "?"};
@@ -130,7 +126,7 @@ static enum tw_redis_outcome sleep_and_end(void *context, const struct tw_redis_
 	return *(const char *)job->key == 'd' ? TW_REDIS_KILL : TW_REDIS_DONE;
 }
 
-static void times_of_all_runs_are_in_the_histograms(void **state)
+TEST(opened, times_of_all_runs_are_in_the_histograms)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_stats stats;
@@ -155,7 +151,7 @@ static void times_of_all_runs_are_in_the_histograms(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-static void run_that_never_began_has_no_times(void **state)
+TEST(opened, run_that_never_began_has_no_times)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -172,7 +168,7 @@ static void run_that_never_began_has_no_times(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-static void answers_are_counted_by_host_and_class(void **state)
+TEST(opened, answers_are_counted_by_host_and_class)
 {
 	static const struct {
 		const char *host;
@@ -222,7 +218,7 @@ static void answers_are_counted_by_host_and_class(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-static void hosts_beyond_the_fiftieth_share_a_row(void **state)
+TEST(opened, hosts_beyond_the_fiftieth_share_a_row)
 {
 	enum { HOSTS = TW_REDIS_HOSTS_MAX + 5 };
 	struct fixture *fixture = *state;
@@ -248,7 +244,7 @@ static void hosts_beyond_the_fiftieth_share_a_row(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-static void loss_and_return_of_redis_are_counted(void **state)
+TEST(once, loss_and_return_of_redis_are_counted)
 {
 	struct redis_server server;
 	struct tw_redis_options options = {.url = server.url, .shards = 4};
@@ -281,7 +277,7 @@ static void wait_for_the_test(void *context, const struct tw_redis_report *repor
 	pthread_mutex_unlock(lock);
 }
 
-static void loop_that_is_held_up_is_seen(void **state)
+TEST(opened, loop_that_is_held_up_is_seen)
 {
 	struct fixture *fixture = *state;
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -301,20 +297,4 @@ static void loop_that_is_held_up_is_seen(void **state)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bounds_go_up_to_forever),
-		TEST(bad_arguments_are_refused),
-		TEST(times_of_all_runs_are_in_the_histograms),
-		TEST(run_that_never_began_has_no_times),
-		TEST(answers_are_counted_by_host_and_class),
-		TEST(hosts_beyond_the_fiftieth_share_a_row),
-		cmocka_unit_test(loss_and_return_of_redis_are_counted),
-		TEST(loop_that_is_held_up_is_seen),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

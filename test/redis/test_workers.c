@@ -2,11 +2,7 @@
 /* The workers of a namespace report regularly that they are alive. */
 #include "support/fixture.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "support/runs.h"
-#include "support/wait.h"
 
 static struct runs runs;
 
@@ -21,6 +17,8 @@ static int close_all(void **state)
 	runs_free(&runs);
 	return fixture_close(state);
 }
+
+static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 static struct tw_redis_worker *start(struct fixture *fixture,
 				     struct tw_redis_worker_options options)
@@ -47,7 +45,7 @@ static struct tw_redis_worker_info only_worker(struct tw_redis *redis)
 	return workers[0];
 }
 
-static void each_worker_reports_that_it_is_alive(void **state)
+TEST(opened, each_worker_reports_that_it_is_alive)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *workers[2];
@@ -78,7 +76,7 @@ static void each_worker_reports_that_it_is_alive(void **state)
 }
 
 /* The next report comes after a few seconds. */
-static void counts_of_a_worker_are_reported_again(void **state)
+TEST(opened, counts_of_a_worker_are_reported_again)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -95,7 +93,7 @@ static void counts_of_a_worker_are_reported_again(void **state)
 	worker_stop(worker);
 }
 
-static void worker_of_two_namespaces_is_reported_in_both(void **state)
+TEST(opened, worker_of_two_namespaces_is_reported_in_both)
 {
 	struct fixture *fixture = *state;
 	char name[48];
@@ -124,7 +122,7 @@ static void report_write(struct fixture *fixture, const char *worker, const char
 			    worker, text);
 }
 
-static void worker_that_is_gone_is_forgotten(void **state)
+TEST(opened, worker_that_is_gone_is_forgotten)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -150,7 +148,7 @@ static void worker_that_is_gone_is_forgotten(void **state)
 	worker_stop(worker);
 }
 
-static void no_more_than_a_thousand_are_kept(void **state)
+TEST(opened, no_more_than_a_thousand_are_kept)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
@@ -169,7 +167,7 @@ static void no_more_than_a_thousand_are_kept(void **state)
 	worker_stop(worker);
 }
 
-static void bad_arguments_are_invalid(void **state)
+TEST(opened, bad_arguments_are_invalid)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_worker_info info;
@@ -180,18 +178,4 @@ static void bad_arguments_are_invalid(void **state)
 	assert_int_equal(tw_redis_get_workers(fixture->redis, &info, 1, NULL), TW_INVALID);
 }
 
-#define WORKERS_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WORKERS_TEST(each_worker_reports_that_it_is_alive),
-		WORKERS_TEST(counts_of_a_worker_are_reported_again),
-		WORKERS_TEST(worker_of_two_namespaces_is_reported_in_both),
-		WORKERS_TEST(worker_that_is_gone_is_forgotten),
-		WORKERS_TEST(no_more_than_a_thousand_are_kept),
-		WORKERS_TEST(bad_arguments_are_invalid),
-	};
-
-	return FIXTURE_RUN(tests);
-}
+FIXTURE_FILE

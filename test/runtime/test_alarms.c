@@ -4,8 +4,6 @@
 
 #include "support/gate.h"
 #include "support/recorder.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include <sched.h>
 #include <semaphore.h>
@@ -70,7 +68,7 @@ static void assert_runs_after(struct recorder *recorder, struct bell *bell, tw_d
 	assert_int_equal(runs_of(bell), runs);
 }
 
-static void alarm_runs_each_time_that_it_was_set(void **state)
+TEST(everywhere, alarm_runs_each_time_that_it_was_set)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -93,7 +91,7 @@ static void note_ring(struct bell *bell)
 	rung[atomic_fetch_add(&rung_count, 1) % 4] = bell;
 }
 
-static void alarms_of_one_tick_run_in_the_order_of_their_setting(void **state)
+TEST(ordered, alarms_of_one_tick_run_in_the_order_of_their_setting)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bells[4];
@@ -113,7 +111,7 @@ static void alarms_of_one_tick_run_in_the_order_of_their_setting(void **state)
 	recorder_close(recorder);
 }
 
-static void alarm_moves_sooner_and_later(void **state)
+TEST(everywhere, alarm_moves_sooner_and_later)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -130,7 +128,7 @@ static void alarm_moves_sooner_and_later(void **state)
 	close_with_bell(recorder, &bell);
 }
 
-static void delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval(void **state)
+TEST(everywhere, delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -152,7 +150,7 @@ static void delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval(vo
 	close_with_bell(recorder, &bell);
 }
 
-static void stopped_alarm_does_not_run_until_it_is_set_again(void **state)
+TEST(everywhere, stopped_alarm_does_not_run_until_it_is_set_again)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -178,7 +176,7 @@ static void set_again_in_its_run(struct bell *bell)
 		assert_status(tw_alarm_set(&bell->alarm, 2 * INTERVAL), TW_OK);
 }
 
-static void alarm_may_be_set_and_stopped_in_its_own_run(void **state)
+TEST(everywhere, alarm_may_be_set_and_stopped_in_its_own_run)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -198,7 +196,7 @@ static void set_for_now_in_its_run(struct bell *bell)
 		assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
 }
 
-static void alarm_that_sets_itself_for_now_keeps_no_turn_going(void **state)
+TEST(everywhere, alarm_that_sets_itself_for_now_keeps_no_turn_going)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -212,7 +210,7 @@ static void alarm_that_sets_itself_for_now_keeps_no_turn_going(void **state)
 	close_with_bell(recorder, &bell);
 }
 
-static void drain_and_release_never_meet_an_alarm(void **state)
+TEST(everywhere, drain_and_release_never_meet_an_alarm)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -245,7 +243,7 @@ static void drain_and_release_never_meet_an_alarm(void **state)
 	recorder_close(recorder);
 }
 
-static void alarm_needs_no_room_and_no_place(void **state)
+TEST(everywhere, alarm_needs_no_room_and_no_place)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -290,7 +288,7 @@ static void *destroy(void *argument)
 	return VALUE(atomic_load(&bell->ended));
 }
 
-static void alarm_that_runs_can_be_set_stopped_and_destroyed(void **state)
+TEST(pool, alarm_that_runs_can_be_set_stopped_and_destroyed)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -328,7 +326,7 @@ static void destroy_in_run(struct bell *bell)
 	assert_status(tw_alarm_destroy(&bell->alarm), TW_RUNNING);
 }
 
-static void alarm_that_its_own_run_destroys_is_stopped_and_lives_on(void **state)
+TEST(everywhere, alarm_that_its_own_run_destroys_is_stopped_and_lives_on)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -352,7 +350,7 @@ static void destroy_and_spoil(struct bell *bell)
 	memset(&bell->alarm, 0x5a, sizeof(bell->alarm));
 }
 
-static void memory_of_a_destroyed_alarm_is_free_wherever_it_was(void **state)
+TEST(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was)
 {
 	enum { NEVER_SET, FAR, STOPPED, SOONER, SEEN, HAS_RUN, DRAINED, PLACES };
 	struct recorder *recorder = recorder_open(*state, 8);
@@ -394,7 +392,7 @@ static void destroy_the_next(struct bell *bell)
 	destroy_and_spoil(next_bell);
 }
 
-static void alarm_that_is_due_may_be_destroyed_by_the_run_before_it(void **state)
+TEST(ordered, alarm_that_is_due_may_be_destroyed_by_the_run_before_it)
 {
 	struct bell first;
 	struct recorder *recorder = open_with_bell(*state, &first);
@@ -410,7 +408,7 @@ static void alarm_that_is_due_may_be_destroyed_by_the_run_before_it(void **state
 	close_with_bell(recorder, &first);
 }
 
-static void alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it(void **state)
+TEST(once, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it)
 {
 	struct tw_options options = {.clock = TW_CLOCK_MANUAL, .workers = 1, .max_workers = 1};
 	struct bell busy = {.in_run = wait_in_run};
@@ -440,7 +438,7 @@ static void alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it(voi
 	tw_destroy(bell.wheel);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(everywhere, bad_arguments_are_refused)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct tw_alarm alarm;
@@ -462,7 +460,7 @@ static void bad_arguments_are_refused(void **state)
 enum { BELLS = 20, STEPS = 20000 };
 
 /* By the manual clock, an alarm runs once, at the tick of its last set, unless stopped. */
-static void alarms_do_what_a_model_does(void **state)
+TEST(everywhere, alarms_do_what_a_model_does)
 {
 	struct recorder *recorder = recorder_open(*state, 4);
 	struct bell bells[BELLS];
@@ -587,7 +585,7 @@ static void *race_drain(void *argument)
 	return NULL;
 }
 
-static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state)
+TEST(threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time)
 {
 	struct tw_options options = {.workers = 3};
 	struct random random = random_from(seed_choose(), 0);
@@ -627,7 +625,7 @@ static void alarm_runs_after_its_last_set_and_never_twice_at_a_time(void **state
 	tw_destroy(wheel);
 }
 
-static void alarm_that_has_run_does_not_count_as_pending(void **state)
+TEST(everywhere, alarm_that_has_run_does_not_count_as_pending)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -651,7 +649,7 @@ static void drain_and_set_the_alarm(void *context, const struct tw_task *task)
 }
 
 /* The alarm is in the drained pending set and has not been taken from there yet. */
-static void alarm_set_sooner_by_a_drain_function_runs_then(void **state)
+TEST(ordered, alarm_set_sooner_by_a_drain_function_runs_then)
 {
 	struct bell bell;
 	struct recorder *recorder = open_with_bell(*state, &bell);
@@ -673,7 +671,7 @@ static void alarm_set_sooner_by_a_drain_function_runs_then(void **state)
 	close_with_bell(recorder, &bell);
 }
 
-static void poll_knows_when_the_last_of_many_alarms_is_due(void **state)
+TEST(once, poll_knows_when_the_last_of_many_alarms_is_due)
 {
 	enum { ALARMS = 1000 };
 	struct tw_options options = {
@@ -697,7 +695,7 @@ static void poll_knows_when_the_last_of_many_alarms_is_due(void **state)
 }
 
 /* At 1 ns a tick, ticks of the clock's range have 63 bits. */
-static void far_alarm_is_late_by_few_ticks_and_never_early(void **state)
+TEST(once, far_alarm_is_late_by_few_ticks_and_never_early)
 {
 	static const tw_duration year = 8766 * TW_HOUR;
 	struct tw_options options = {
@@ -730,7 +728,7 @@ static void far_alarm_is_late_by_few_ticks_and_never_early(void **state)
 }
 
 /* A virtual machine's clock may go back. */
-static void alarm_runs_though_the_clock_has_gone_back_since_it_was_due(void **state)
+TEST(once, alarm_runs_though_the_clock_has_gone_back_since_it_was_due)
 {
 	struct tw_options options = {.clock = TW_CLOCK_MANUAL, .workers = 1, .max_workers = 1};
 	struct bell busy = {.in_run = wait_in_run};
@@ -795,7 +793,7 @@ static void close_crowd(void *argument)
 			      TW_OK);
 }
 
-static void all_alarms_that_a_task_changes_count_before_the_next_tick(void **state)
+TEST(ordered, all_alarms_that_a_task_changes_count_before_the_next_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct crowd *crowd = calloc(1, sizeof(*crowd));
@@ -816,31 +814,3 @@ static void all_alarms_that_a_task_changes_count_before_the_next_tick(void **sta
 	recorder_close(recorder);
 	free(crowd);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_INLINE(all_alarms_that_a_task_changes_count_before_the_next_tick),
-	cmocka_unit_test(far_alarm_is_late_by_few_ticks_and_never_early),
-	cmocka_unit_test(alarm_runs_though_the_clock_has_gone_back_since_it_was_due),
-	cmocka_unit_test(poll_knows_when_the_last_of_many_alarms_is_due),
-	TEST_EVERYWHERE(alarm_runs_each_time_that_it_was_set),
-	TEST_EVERYWHERE(alarm_that_has_run_does_not_count_as_pending),
-	TEST_INLINE(alarm_set_sooner_by_a_drain_function_runs_then),
-	TEST_INLINE(alarms_of_one_tick_run_in_the_order_of_their_setting),
-	TEST_EVERYWHERE(alarm_moves_sooner_and_later),
-	TEST_EVERYWHERE(delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval),
-	TEST_EVERYWHERE(stopped_alarm_does_not_run_until_it_is_set_again),
-	TEST_EVERYWHERE(alarm_may_be_set_and_stopped_in_its_own_run),
-	TEST_EVERYWHERE(alarm_that_sets_itself_for_now_keeps_no_turn_going),
-	TEST_EVERYWHERE(drain_and_release_never_meet_an_alarm),
-	TEST_EVERYWHERE(alarm_needs_no_room_and_no_place),
-	TEST_POOL(alarm_that_runs_can_be_set_stopped_and_destroyed),
-	TEST_EVERYWHERE(alarm_that_its_own_run_destroys_is_stopped_and_lives_on),
-	TEST_EVERYWHERE(memory_of_a_destroyed_alarm_is_free_wherever_it_was),
-	TEST_INLINE(alarm_that_is_due_may_be_destroyed_by_the_run_before_it),
-	cmocka_unit_test(alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it),
-	TEST_EVERYWHERE(bad_arguments_are_refused),
-	TEST_EVERYWHERE(alarms_do_what_a_model_does),
-	TEST_IN(levels_threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time),
-};
-
-TEST_PROGRAM(tests)

@@ -7,7 +7,6 @@
 
 #include "support/probe.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include "runtime/ask.h"
 
@@ -47,7 +46,7 @@ static void assert_none_left(struct recorder *recorder, struct tw_timer timer,
 
 /* ---- By key ---- */
 
-static void added_timer_is_one_that_was_set(void **state)
+TEST(everywhere, added_timer_is_one_that_was_set)
 {
 	static const char long_key[100] = "a key that travels in a timer of its own";
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -65,7 +64,7 @@ static void added_timer_is_one_that_was_set(void **state)
 	recorder_close(recorder);
 }
 
-static void key_that_has_a_timer_exists_and_keeps_it(void **state)
+TEST(everywhere, key_that_has_a_timer_exists_and_keeps_it)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -86,7 +85,7 @@ static void key_that_has_a_timer_exists_and_keeps_it(void **state)
 	recorder_close(recorder);
 }
 
-static void taken_value_is_the_callers_and_comes_nowhere_else(void **state)
+TEST(everywhere, taken_value_is_the_callers_and_comes_nowhere_else)
 {
 	static const char long_key[1000] = "as long as that";
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -111,7 +110,7 @@ static void taken_value_is_the_callers_and_comes_nowhere_else(void **state)
 }
 
 /* Take follows the order of commands: it takes what was replaced and moved before. */
-static void take_comes_after_the_commands_before_it(void **state)
+TEST(everywhere, take_comes_after_the_commands_before_it)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	uintptr_t number;
@@ -127,7 +126,7 @@ static void take_comes_after_the_commands_before_it(void **state)
 	recorder_close(recorder);
 }
 
-static void bad_arguments_and_a_stopped_wheel_are_refused(void **state)
+TEST(everywhere, bad_arguments_and_a_stopped_wheel_are_refused)
 {
 	static const char overlong[TW_KEY_SIZE_MAX + 1];
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -185,7 +184,7 @@ static void ask_for_all(struct recorder *recorder, const struct tw_task *task)
 	answers->left = tw_timer_remaining(wheel, answers->timer, &answers->remaining);
 }
 
-static void tasks_are_answered_too(void **state)
+TEST(everywhere, tasks_are_answered_too)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct answers answers = {0};
@@ -220,7 +219,7 @@ static void take_what_comes_next(struct recorder *recorder, const struct tw_task
 	answers->taken = tw_take_timer(task->wheel, "second", 6, &answers->value);
 }
 
-static void inline_task_takes_another_of_its_tick(void **state)
+TEST(ordered, inline_task_takes_another_of_its_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct answers answers = {0};
@@ -238,7 +237,7 @@ static void inline_task_takes_another_of_its_tick(void **state)
 
 /* ---- At the limit ---- */
 
-static void add_counts_for_max_pending_and_take_gives_a_place_back(void **state)
+TEST(everywhere, add_counts_for_max_pending_and_take_gives_a_place_back)
 {
 	struct recorder *recorder =
 		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 2});
@@ -261,7 +260,7 @@ static void add_counts_for_max_pending_and_take_gives_a_place_back(void **state)
 
 /* ---- By handle ---- */
 
-static void handle_reports_the_time_left(void **state)
+TEST(everywhere, handle_reports_the_time_left)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -288,7 +287,7 @@ static void handle_reports_the_time_left(void **state)
 	recorder_close(recorder);
 }
 
-static void periodic_timer_reports_the_time_to_its_next_run(void **state)
+TEST(everywhere, periodic_timer_reports_the_time_to_its_next_run)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
@@ -303,7 +302,7 @@ static void periodic_timer_reports_the_time_to_its_next_run(void **state)
 	recorder_close(recorder);
 }
 
-static void running_timer_says_so(void **state)
+TEST(pool, running_timer_says_so)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_held(*state, &probe);
@@ -317,7 +316,7 @@ static void running_timer_says_so(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_that_waits_for_a_worker_is_due(void **state)
+TEST(pool, timer_that_waits_for_a_worker_is_due)
 {
 	struct probe held[2] = {0};
 	struct probe probes[2] = {0};
@@ -333,20 +332,3 @@ static void timer_that_waits_for_a_worker_is_due(void **state)
 	assert_left(recorder, probes[1].timer, 5 * INTERVAL);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(added_timer_is_one_that_was_set),
-	TEST_EVERYWHERE(key_that_has_a_timer_exists_and_keeps_it),
-	TEST_EVERYWHERE(taken_value_is_the_callers_and_comes_nowhere_else),
-	TEST_EVERYWHERE(take_comes_after_the_commands_before_it),
-	TEST_EVERYWHERE(bad_arguments_and_a_stopped_wheel_are_refused),
-	TEST_EVERYWHERE(tasks_are_answered_too),
-	TEST_INLINE(inline_task_takes_another_of_its_tick),
-	TEST_EVERYWHERE(add_counts_for_max_pending_and_take_gives_a_place_back),
-	TEST_EVERYWHERE(handle_reports_the_time_left),
-	TEST_EVERYWHERE(periodic_timer_reports_the_time_to_its_next_run),
-	TEST_POOL(running_timer_says_so),
-	TEST_POOL(timer_that_waits_for_a_worker_is_due),
-};
-
-TEST_PROGRAM(tests)

@@ -5,10 +5,7 @@
 #include "support/recorder.h"
 #include "support/stats.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-static void every_status_has_its_name_and_a_text(void **state)
+TEST(once, every_status_has_its_name_and_a_text)
 {
 	assert_int_equal(TW_OK, 0);
 	assert_string_equal(tw_status_name(TW_OK), "TW_OK");
@@ -25,14 +22,14 @@ static void every_status_has_its_name_and_a_text(void **state)
 #undef ASSERT_TEXT
 }
 
-static void number_that_is_no_status_is_unknown(void **state)
+TEST(once, number_that_is_no_status_is_unknown)
 {
 	assert_string_equal(tw_status_name((enum tw_status)9999), "TW_UNKNOWN");
 	assert_string_equal(tw_status_name((enum tw_status) - 1), "TW_UNKNOWN");
 	assert_true(strlen(tw_status_text((enum tw_status)9999)) > 0);
 }
 
-static void version_is_one_number_and_one_string(void **state)
+TEST(once, version_is_one_number_and_one_string)
 {
 	char text[32];
 
@@ -55,7 +52,7 @@ static void assert_create_refuses(tw_duration interval, size_t slots, tw_execute
 	assert_null(wheel);
 }
 
-static void create_refuses_bad_arguments_and_leaves_no_wheel(void **state)
+TEST(once, create_refuses_bad_arguments_and_leaves_no_wheel)
 {
 	assert_create_refuses(0, 10, record_execute, NULL);
 	assert_create_refuses(-1, 10, record_execute, NULL);
@@ -64,7 +61,7 @@ static void create_refuses_bad_arguments_and_leaves_no_wheel(void **state)
 	assert_status(tw_create(NULL, INTERVAL, 10, record_execute, NULL), TW_INVALID);
 }
 
-static void create_refuses_options_out_of_range(void **state)
+TEST(once, create_refuses_options_out_of_range)
 {
 	struct tw_options layout = {.layout = (enum tw_layout)(TW_LAYOUT_ROUNDS + 1)};
 	struct tw_options clock = {.clock = (enum tw_clock)(TW_CLOCK_MANUAL + 1)};
@@ -91,7 +88,7 @@ static void create_refuses_options_out_of_range(void **state)
 	assert_create_refuses(INTERVAL, 10, record_execute, &negative_patience);
 }
 
-static void create_refuses_options_with_a_reserved_field(void **state)
+TEST(once, create_refuses_options_with_a_reserved_field)
 {
 	for (int i = 0; i < 4; i++) {
 		struct tw_options options = {0};
@@ -101,7 +98,7 @@ static void create_refuses_options_with_a_reserved_field(void **state)
 	}
 }
 
-static void create_refuses_sizes_beyond_the_limits(void **state)
+TEST(inline, create_refuses_sizes_beyond_the_limits)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {.layout = variant->layout};
@@ -114,7 +111,7 @@ static void create_refuses_sizes_beyond_the_limits(void **state)
 	assert_create_refuses(INTERVAL, 10, record_execute, &longest_queue);
 }
 
-static void wheel_of_most_slots_works(void **state)
+TEST(everywhere, wheel_of_most_slots_works)
 {
 	struct recorder *recorder = recorder_open(*state, TW_SLOTS_MAX);
 
@@ -129,7 +126,7 @@ static void wheel_of_most_slots_works(void **state)
 	recorder_close(recorder);
 }
 
-static void no_options_are_all_defaults(void **state)
+TEST(once, no_options_are_all_defaults)
 {
 	struct tw_options zeroed = {0};
 	const struct tw_options *options[] = {NULL, &zeroed};
@@ -147,7 +144,7 @@ static void no_options_are_all_defaults(void **state)
 	}
 }
 
-static void options_are_copied(void **state)
+TEST(everywhere, options_are_copied)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -163,7 +160,7 @@ static void options_are_copied(void **state)
 	recorder_close(recorder);
 }
 
-static void name_of_any_length_is_fine(void **state)
+TEST(everywhere, name_of_any_length_is_fine)
 {
 	static const char *const lengths[] = {
 		"", "x", "exactly 15 byte",
@@ -191,7 +188,7 @@ static void write_nothing(void *context, const char *text, size_t size)
 	fail_msg("text is written");
 }
 
-static void calls_without_a_wheel_are_invalid(void **state)
+TEST(once, calls_without_a_wheel_are_invalid)
 {
 	struct tw_stats stats;
 
@@ -221,7 +218,7 @@ static void assert_key_is_refused(struct tw_wheel *wheel, const void *key, size_
 	assert_status(tw_contains(wheel, key, size, NULL), TW_INVALID);
 }
 
-static void empty_missing_and_overlong_keys_are_refused(void **state)
+TEST(everywhere, empty_missing_and_overlong_keys_are_refused)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	char *overlong = calloc(1, TW_KEY_SIZE_MAX + 1);
@@ -237,7 +234,7 @@ static void empty_missing_and_overlong_keys_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void delays_of_nothing_or_less_are_refused(void **state)
+TEST(everywhere, delays_of_nothing_or_less_are_refused)
 {
 	static const tw_duration delays[] = {0, -1, -INTERVAL, INT64_MIN};
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -254,7 +251,7 @@ static void delays_of_nothing_or_less_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void other_bad_arguments_are_refused(void **state)
+TEST(everywhere, other_bad_arguments_are_refused)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -268,7 +265,7 @@ static void other_bad_arguments_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void poll_is_for_wheels_without_an_owner_thread(void **state)
+TEST(once, poll_is_for_wheels_without_an_owner_thread)
 {
 	struct recorder *driven = recorder_open(&levels_inline, 10);
 	struct recorder *owned = recorder_open(&levels_threads, 10);
@@ -281,7 +278,7 @@ static void poll_is_for_wheels_without_an_owner_thread(void **state)
 	recorder_close(owned);
 }
 
-static void any_value_is_given_back_as_it_was(void **state)
+TEST(everywhere, any_value_is_given_back_as_it_was)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -293,7 +290,7 @@ static void any_value_is_given_back_as_it_was(void **state)
 	recorder_close(recorder);
 }
 
-static void key_is_copied(void **state)
+TEST(everywhere, key_is_copied)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	char key[] = "a key of more than thirty-two bytes";
@@ -313,7 +310,7 @@ static void key_is_copied(void **state)
 	recorder_close(recorder);
 }
 
-static void keys_may_hold_zero_bytes(void **state)
+TEST(everywhere, keys_may_hold_zero_bytes)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -357,7 +354,7 @@ static void give_commands_for_keys_of_all_sizes(struct tw_wheel *wheel, char *ke
 	}
 }
 
-static void keys_of_all_sizes_work(void **state)
+TEST(everywhere, keys_of_all_sizes_work)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	char *key = calloc(1, TW_KEY_SIZE_MAX);
@@ -376,7 +373,7 @@ static void keys_of_all_sizes_work(void **state)
 	recorder_close(recorder);
 }
 
-static void unknown_keys_are_left_alone(void **state)
+TEST(everywhere, unknown_keys_are_left_alone)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration remaining = 77;
@@ -391,7 +388,7 @@ static void unknown_keys_are_left_alone(void **state)
 	recorder_close(recorder);
 }
 
-static void contains_follows_set_fire_remove_and_drain(void **state)
+TEST(everywhere, contains_follows_set_fire_remove_and_drain)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -409,7 +406,7 @@ static void contains_follows_set_fire_remove_and_drain(void **state)
 	recorder_close(recorder);
 }
 
-static void destroy_releases_pending_timers(void **state)
+TEST(everywhere, destroy_releases_pending_timers)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -425,7 +422,7 @@ static void destroy_releases_pending_timers(void **state)
 	recorder_close(recorder);
 }
 
-static void without_release_a_wheel_drops_its_values_silently(void **state)
+TEST(everywhere, without_release_a_wheel_drops_its_values_silently)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -445,7 +442,7 @@ static void without_release_a_wheel_drops_its_values_silently(void **state)
 }
 
 /* Each key is set three times: it is replaced in its slot, then where it runs at once. */
-static void without_release_keys_of_all_sizes_are_replaced(void **state)
+TEST(everywhere, without_release_keys_of_all_sizes_are_replaced)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -480,7 +477,7 @@ static void without_release_keys_of_all_sizes_are_replaced(void **state)
 	recorder_close(recorder);
 }
 
-static void stopped_wheel_answers_closed(void **state)
+TEST(everywhere, stopped_wheel_answers_closed)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	const struct variant *variant = *state;
@@ -510,7 +507,7 @@ static void stopped_wheel_answers_closed(void **state)
 	recorder_close(recorder);
 }
 
-static void reserved_fields_of_statistics_become_0(void **state)
+TEST(everywhere, reserved_fields_of_statistics_become_0)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_stats stats;
@@ -571,7 +568,7 @@ static int calls_answer_closed(struct recorder *recorder, const struct variant *
 	return event_count(recorder) == 0 ? 0 : 13;
 }
 
-static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(void **state)
+TEST(everywhere, in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	int exit_status;
@@ -598,36 +595,3 @@ static void in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on(vo
 	assert_executed_at(recorder, 2, INTERVAL * 2);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_status_has_its_name_and_a_text),
-	cmocka_unit_test(number_that_is_no_status_is_unknown),
-	cmocka_unit_test(version_is_one_number_and_one_string),
-	cmocka_unit_test(create_refuses_bad_arguments_and_leaves_no_wheel),
-	cmocka_unit_test(create_refuses_options_out_of_range),
-	cmocka_unit_test(create_refuses_options_with_a_reserved_field),
-	TEST_DRIVEN(create_refuses_sizes_beyond_the_limits),
-	TEST_EVERYWHERE(wheel_of_most_slots_works),
-	cmocka_unit_test(no_options_are_all_defaults),
-	TEST_EVERYWHERE(options_are_copied),
-	TEST_EVERYWHERE(name_of_any_length_is_fine),
-	cmocka_unit_test(calls_without_a_wheel_are_invalid),
-	TEST_EVERYWHERE(empty_missing_and_overlong_keys_are_refused),
-	TEST_EVERYWHERE(delays_of_nothing_or_less_are_refused),
-	TEST_EVERYWHERE(other_bad_arguments_are_refused),
-	cmocka_unit_test(poll_is_for_wheels_without_an_owner_thread),
-	TEST_EVERYWHERE(any_value_is_given_back_as_it_was),
-	TEST_EVERYWHERE(key_is_copied),
-	TEST_EVERYWHERE(keys_may_hold_zero_bytes),
-	TEST_EVERYWHERE(keys_of_all_sizes_work),
-	TEST_EVERYWHERE(unknown_keys_are_left_alone),
-	TEST_EVERYWHERE(contains_follows_set_fire_remove_and_drain),
-	TEST_EVERYWHERE(destroy_releases_pending_timers),
-	TEST_EVERYWHERE(without_release_a_wheel_drops_its_values_silently),
-	TEST_EVERYWHERE(without_release_keys_of_all_sizes_are_replaced),
-	TEST_EVERYWHERE(stopped_wheel_answers_closed),
-	TEST_EVERYWHERE(reserved_fields_of_statistics_become_0),
-	TEST_EVERYWHERE(in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on),
-};
-
-TEST_PROGRAM(tests)

@@ -7,10 +7,8 @@
 
 #include "support/gate.h"
 #include "support/recorder.h"
-#include "support/wait.h"
 
 #include <limits.h>
-#include <unistd.h>
 
 #include "base/thread.h"
 #include "runtime/ask.h"
@@ -152,7 +150,7 @@ static enum tw_status destroy(struct call *call)
 	return TW_OK;
 }
 
-static void thread_cancelled_in_a_call_gets_its_answer_first(void **state)
+TEST(owner, thread_cancelled_in_a_call_gets_its_answer_first)
 {
 	static enum tw_status (*const calls[])(struct call *) = {
 		flush,          wait_idle,     look_up,        add,    take,
@@ -205,7 +203,7 @@ static struct recorder *open_on_boottime(void)
 }
 
 /* A wheel on CLOCK_BOOTTIME has a descriptor; making and closing one are cancellation points. */
-static void thread_with_a_cancellation_pending_wakes_the_owner_all_the_same(void **state)
+TEST(once, thread_with_a_cancellation_pending_wakes_the_owner_all_the_same)
 {
 	static enum tw_status (*const calls[])(struct call *) = {set_one, flush, wait_idle,
 								 create_and_destroy};
@@ -233,18 +231,10 @@ static enum tw_status nap(struct call *call)
 }
 
 /* A nap comes between two attempts to read what another thread is writing. */
-static void thread_with_a_cancellation_pending_naps_to_the_end(void **state)
+TEST(once, thread_with_a_cancellation_pending_naps_to_the_end)
 {
 	struct call call = {.make = nap, .is_cancelled_before = true};
 
 	call_start(&call);
 	call_returns(&call, TW_OK);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_BOTH(owner, thread_cancelled_in_a_call_gets_its_answer_first),
-	cmocka_unit_test(thread_with_a_cancellation_pending_wakes_the_owner_all_the_same),
-	cmocka_unit_test(thread_with_a_cancellation_pending_naps_to_the_end),
-};
-
-TEST_PROGRAM(tests)

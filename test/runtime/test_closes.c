@@ -8,10 +8,6 @@
 #include "support/gate.h"
 #include "support/probe.h"
 #include "support/recorder.h"
-#include "support/wait.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* A thing is an alarm that gets closed, or a timer by handle. */
 struct thing {
@@ -80,7 +76,7 @@ static void assert_closed(struct thing *thing, int runs)
 	assert_true(thing->in_task);
 }
 
-static void closed_alarm_runs_no_more_and_says_so_once(void **state)
+TEST(everywhere, closed_alarm_runs_no_more_and_says_so_once)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct thing set;
@@ -105,7 +101,7 @@ static void close_alarm_in_run(struct thing *thing)
 	thing->answers[1] = tw_alarm_close(&thing->alarm, thing_closed);
 }
 
-static void alarm_may_close_itself(void **state)
+TEST(everywhere, alarm_may_close_itself)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct thing thing;
@@ -126,7 +122,7 @@ static void hold_run(struct thing *thing)
 	gate_pass(&thing->gate);
 }
 
-static void alarm_is_closed_after_the_run_that_is_under_way(void **state)
+TEST(pool, alarm_is_closed_after_the_run_that_is_under_way)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct thing thing;
@@ -146,7 +142,7 @@ static void alarm_is_closed_after_the_run_that_is_under_way(void **state)
 }
 
 /* Each is closed by the `closed` function of the one before it. */
-static void alarms_closed_before_the_end_are_notified_by_then(void **state)
+TEST(everywhere, alarms_closed_before_the_end_are_notified_by_then)
 {
 	enum { CHAIN = 30 };
 	struct recorder *recorder = recorder_open(*state, 8);
@@ -163,7 +159,7 @@ static void alarms_closed_before_the_end_are_notified_by_then(void **state)
 		assert_closed(&things[i], 0);
 }
 
-static void alarm_is_left_alone_in_a_forks_child(void **state)
+TEST(with_threads, alarm_is_left_alone_in_a_forks_child)
 {
 	struct recorder *recorder;
 	struct thing thing;
@@ -273,7 +269,7 @@ static void ring_start_timers(void)
 	}
 }
 
-static void alarms_that_destroy_each_other_do_not_wait_for_ever(void **state)
+TEST(pool, alarms_that_destroy_each_other_do_not_wait_for_ever)
 {
 	for (size_t count = 2; count <= RING; count++) {
 		struct recorder *recorder = recorder_open_three(*state);
@@ -291,7 +287,7 @@ static void alarms_that_destroy_each_other_do_not_wait_for_ever(void **state)
 	}
 }
 
-static void timers_that_stop_each_other_do_not_wait_for_ever(void **state)
+TEST(pool, timers_that_stop_each_other_do_not_wait_for_ever)
 {
 	for (size_t count = 2; count <= RING; count++) {
 		struct recorder *recorder = recorder_open_three(*state);
@@ -313,7 +309,7 @@ static void close_next_and_itself(struct thing *thing)
 			close_alarm(&ring.things[i]);
 }
 
-static void run_may_close_alarms_whose_runs_are_under_way(void **state)
+TEST(pool, run_may_close_alarms_whose_runs_are_under_way)
 {
 	struct recorder *recorder = recorder_open_three(*state);
 
@@ -368,7 +364,7 @@ static struct connection *connection_open(struct tw_wheel *wheel, struct counts 
 	return connection;
 }
 
-static void alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed(void **state)
+TEST(everywhere, alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed)
 {
 	enum { CONNECTIONS = 300 };
 	struct recorder *recorder = recorder_open(*state, 8);
@@ -403,7 +399,7 @@ static void alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed(vo
 	recorder_close(recorder);
 }
 
-static void alarms_in_structs_that_are_closed_before_the_end_are_notified_by_then(void **state)
+TEST(everywhere, alarms_in_structs_that_are_closed_before_the_end_are_notified_by_then)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct counts counts = {0};
@@ -425,7 +421,7 @@ static void alarms_in_structs_that_are_closed_before_the_end_are_notified_by_the
 	free(left);
 }
 
-static void alarm_in_a_struct_is_made_of_right_arguments_alone(void **state)
+TEST(inline, alarm_in_a_struct_is_made_of_right_arguments_alone)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct tw_alarm alarm;
@@ -437,19 +433,3 @@ static void alarm_in_a_struct_is_made_of_right_arguments_alone(void **state)
 	assert_int_equal(sizeof(struct tw_alarm), 104);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed),
-	TEST_EVERYWHERE(alarms_in_structs_that_are_closed_before_the_end_are_notified_by_then),
-	TEST_IN(levels_inline, alarm_in_a_struct_is_made_of_right_arguments_alone),
-	TEST_EVERYWHERE(closed_alarm_runs_no_more_and_says_so_once),
-	TEST_EVERYWHERE(alarm_may_close_itself),
-	TEST_POOL(alarm_is_closed_after_the_run_that_is_under_way),
-	TEST_EVERYWHERE(alarms_closed_before_the_end_are_notified_by_then),
-	TEST_WITH_THREADS(alarm_is_left_alone_in_a_forks_child),
-	TEST_POOL(alarms_that_destroy_each_other_do_not_wait_for_ever),
-	TEST_POOL(timers_that_stop_each_other_do_not_wait_for_ever),
-	TEST_POOL(run_may_close_alarms_whose_runs_are_under_way),
-};
-
-TEST_PROGRAM(tests)

@@ -8,11 +8,6 @@
 
 #include "support/blocked_call.h"
 #include "support/memory.h"
-#include "support/seed.h"
-#include "support/wait.h"
-
-#include <signal.h>
-#include <unistd.h>
 
 #include "runtime/command_queue.h"
 
@@ -72,7 +67,7 @@ static bool push(struct command_queue *queue, uint32_t producer, uint64_t number
 	return true;
 }
 
-static void capacity_is_rounded_up_to_a_power_of_two(void **state)
+TEST(once, capacity_is_rounded_up_to_a_power_of_two)
 {
 	static const size_t asked[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 65536};
 	static const size_t given[] = {2, 2, 2, 4, 4, 8, 64, 64, 128, 1024, 65536};
@@ -105,7 +100,7 @@ static size_t queue_resident_pages(struct command_queue *queue)
 	return resident_pages(queue->cells, ring_size(queue));
 }
 
-static void ring_is_touched_as_far_as_commands_have_come(void **state)
+TEST(once, ring_is_touched_as_far_as_commands_have_come)
 {
 	const size_t cells_a_page = page_size() / sizeof(struct command_cell);
 	struct command_queue queue;
@@ -120,7 +115,7 @@ static void ring_is_touched_as_far_as_commands_have_come(void **state)
 	command_queue_destroy(&queue);
 }
 
-static void empty_queue_has_nothing_to_peek_at(void **state)
+TEST(once, empty_queue_has_nothing_to_peek_at)
 {
 	struct command_queue queue;
 
@@ -132,7 +127,7 @@ static void empty_queue_has_nothing_to_peek_at(void **state)
 	command_queue_destroy(&queue);
 }
 
-static void full_queue_takes_one_command_for_each_that_is_popped(void **state)
+TEST(once, full_queue_takes_one_command_for_each_that_is_popped)
 {
 	static const size_t capacities[] = {2, 4, 64};
 
@@ -156,7 +151,7 @@ static void full_queue_takes_one_command_for_each_that_is_popped(void **state)
 	}
 }
 
-static void peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication(void **state)
+TEST(once, peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication)
 {
 	struct command_queue queue;
 	struct command_cell *cell;
@@ -181,7 +176,7 @@ static void peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication(void 
 	command_queue_destroy(&queue);
 }
 
-static void stale_cells_of_the_lap_before_are_not_taken_for_new_ones(void **state)
+TEST(once, stale_cells_of_the_lap_before_are_not_taken_for_new_ones)
 {
 	struct command_queue queue;
 	uint64_t position;
@@ -252,7 +247,7 @@ static void model_pop(struct model *model)
 	model->head += readable;
 }
 
-static void random_claims_publications_and_pops_agree_with_the_model(void **state)
+TEST(once, random_claims_publications_and_pops_agree_with_the_model)
 {
 	struct model model = {.random = random_from(seed_choose(), 1)};
 
@@ -277,7 +272,7 @@ static void random_claims_publications_and_pops_agree_with_the_model(void **stat
 	command_queue_destroy(&model.queue);
 }
 
-static void ring_has_as_much_memory_as_it_says(void **state)
+TEST(once, ring_has_as_much_memory_as_it_says)
 {
 	struct random random = random_from(seed_choose(), 1);
 	struct command_queue queue;
@@ -379,7 +374,13 @@ struct share {
 	uint64_t commands;
 };
 
-static void four_producers_lose_double_and_reorder_nothing(void **state)
+static const struct test_kind kind_capacities = {
+	.variants = TEST_VARIANTS(
+		{"2", &(struct share){2, 20000}}, {"4", &(struct share){4, 20000}},
+		{"64", &(struct share){64, 200000}}, {"4096", &(struct share){4096, 1000000}}),
+};
+
+TEST(capacities, four_producers_lose_double_and_reorder_nothing)
 {
 	const struct share *share = *state;
 	struct traffic traffic = {.commands = TEST_SHARE_OF(share->commands)};
@@ -389,7 +390,7 @@ static void four_producers_lose_double_and_reorder_nothing(void **state)
 }
 
 /* Their guesses of the tail are stale more often than not. */
-static void producers_that_leave_room_never_find_it_full(void **state)
+TEST(once, producers_that_leave_room_never_find_it_full)
 {
 	struct traffic traffic = {.commands = TEST_SHARE_OF(20000)};
 
@@ -437,7 +438,7 @@ static void claim_and_pop(struct command_queue *queue)
 	assert_int_equal(command_queue_count(queue), 0);
 }
 
-static void claim_whose_guess_of_the_tail_went_stale_is_not_refused(void **state)
+TEST(once, claim_whose_guess_of_the_tail_went_stale_is_not_refused)
 {
 	struct sigaction action = {.sa_handler = move_on, .sa_flags = SA_RESTART};
 	struct sigaction before;
@@ -525,7 +526,7 @@ static void open_with_waiter(struct command_queue *queue, size_t capacity, struc
 	waiter_start(waiter, queue);
 }
 
-static void producer_need_not_wait_where_there_is_room(void **state)
+TEST(once, producer_need_not_wait_where_there_is_room)
 {
 	struct command_queue queue;
 
@@ -539,7 +540,7 @@ static void producer_need_not_wait_where_there_is_room(void **state)
 	command_queue_destroy(&queue);
 }
 
-static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
+TEST(once, waiting_producer_sleeps_and_is_woken_by_pops)
 {
 	static const size_t capacities[] = {2, 4, 64};
 
@@ -559,7 +560,7 @@ static void waiting_producer_sleeps_and_is_woken_by_pops(void **state)
 }
 
 /* The pops need not reach half of the ring. */
-static void waiting_producer_of_a_large_ring_is_woken_by_4096_pops(void **state)
+TEST(once, waiting_producer_of_a_large_ring_is_woken_by_4096_pops)
 {
 	enum { POPS = 4096 };
 	struct command_queue queue;
@@ -574,7 +575,7 @@ static void waiting_producer_of_a_large_ring_is_woken_by_4096_pops(void **state)
 	command_queue_destroy(&queue);
 }
 
-static void all_waiters_are_woken_by_one_pop_of_many(void **state)
+TEST(once, all_waiters_are_woken_by_one_pop_of_many)
 {
 	struct crowd crowd;
 
@@ -584,7 +585,7 @@ static void all_waiters_are_woken_by_one_pop_of_many(void **state)
 	command_queue_destroy(&crowd.queue);
 }
 
-static void producers_that_wait_go_in_the_order_in_which_they_came(void **state)
+TEST(once, producers_that_wait_go_in_the_order_in_which_they_came)
 {
 	struct crowd crowd;
 
@@ -599,7 +600,7 @@ static void producers_that_wait_go_in_the_order_in_which_they_came(void **state)
 	command_queue_destroy(&crowd.queue);
 }
 
-static void room_is_kept_for_a_producer_that_waits(void **state)
+TEST(once, room_is_kept_for_a_producer_that_waits)
 {
 	struct command_queue queue;
 	struct waiter waiter;
@@ -617,7 +618,7 @@ static void room_is_kept_for_a_producer_that_waits(void **state)
 	command_queue_destroy(&queue);
 }
 
-static void waiting_producer_is_woken_though_others_keep_the_queue_full(void **state)
+TEST(once, waiting_producer_is_woken_though_others_keep_the_queue_full)
 {
 	struct command_queue queue;
 	struct waiter waiter;
@@ -631,7 +632,7 @@ static void waiting_producer_is_woken_though_others_keep_the_queue_full(void **s
 	command_queue_destroy(&queue);
 }
 
-static void close_wakes_the_waiters_and_ends_later_waits(void **state)
+TEST(once, close_wakes_the_waiters_and_ends_later_waits)
 {
 	struct crowd crowd;
 
@@ -643,7 +644,7 @@ static void close_wakes_the_waiters_and_ends_later_waits(void **state)
 	command_queue_destroy(&crowd.queue);
 }
 
-static void closed_queue_is_not_opened_by_a_wake(void **state)
+TEST(once, closed_queue_is_not_opened_by_a_wake)
 {
 	struct command_queue queue;
 
@@ -656,38 +657,3 @@ static void closed_queue_is_not_opened_by_a_wake(void **state)
 	assert_false(push_in_turn(&queue, 0, 0));
 	command_queue_destroy(&queue);
 }
-
-/* clang-format off */
-#define FOUR_PRODUCERS(capacity, commands) {                                                       \
-	"four_producers_share_a_queue_of_" #capacity,                                              \
-	four_producers_lose_double_and_reorder_nothing, NULL, NULL,                                \
-	&(struct share){capacity, commands}}
-/* clang-format on */
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
-	cmocka_unit_test(ring_is_touched_as_far_as_commands_have_come),
-	cmocka_unit_test(empty_queue_has_nothing_to_peek_at),
-	cmocka_unit_test(full_queue_takes_one_command_for_each_that_is_popped),
-	cmocka_unit_test(peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication),
-	cmocka_unit_test(stale_cells_of_the_lap_before_are_not_taken_for_new_ones),
-	cmocka_unit_test(random_claims_publications_and_pops_agree_with_the_model),
-	cmocka_unit_test(ring_has_as_much_memory_as_it_says),
-	FOUR_PRODUCERS(2, 20000),
-	FOUR_PRODUCERS(4, 20000),
-	FOUR_PRODUCERS(64, 200000),
-	FOUR_PRODUCERS(4096, 1000000),
-	cmocka_unit_test(producers_that_leave_room_never_find_it_full),
-	cmocka_unit_test(claim_whose_guess_of_the_tail_went_stale_is_not_refused),
-	cmocka_unit_test(producer_need_not_wait_where_there_is_room),
-	cmocka_unit_test(waiting_producer_sleeps_and_is_woken_by_pops),
-	cmocka_unit_test(waiting_producer_of_a_large_ring_is_woken_by_4096_pops),
-	cmocka_unit_test(all_waiters_are_woken_by_one_pop_of_many),
-	cmocka_unit_test(producers_that_wait_go_in_the_order_in_which_they_came),
-	cmocka_unit_test(room_is_kept_for_a_producer_that_waits),
-	cmocka_unit_test(waiting_producer_is_woken_though_others_keep_the_queue_full),
-	cmocka_unit_test(close_wakes_the_waiters_and_ends_later_waits),
-	cmocka_unit_test(closed_queue_is_not_opened_by_a_wake),
-};
-
-TEST_PROGRAM(tests)

@@ -3,7 +3,6 @@
 #include "support/test.h"
 
 #include "support/probe.h"
-#include "support/wait.h"
 
 /* Says whether the task is the thread's current one, and this wheel's. */
 static bool is_current(const struct tw_task *task, const struct tw_wheel *wheel)
@@ -24,7 +23,7 @@ static void look_at_current(struct recorder *recorder, const struct tw_task *tas
 		atomic_fetch_add(right, 1);
 }
 
-static void execute_release_and_drain_have_their_task(void **state)
+TEST(everywhere, execute_release_and_drain_have_their_task)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	atomic_int right = 0;
@@ -73,7 +72,7 @@ static void assert_noted(size_t number, const struct tw_wheel *wheel, struct tw_
 	assert_ptr_equal(noted[number].value, VALUE(number + 1));
 }
 
-static void run_without_key_has_its_task(void **state)
+TEST(everywhere, run_without_key_has_its_task)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_timer once;
@@ -118,7 +117,7 @@ static void drive_inner(struct recorder *recorder, const struct tw_task *task)
 	atomic_fetch_add(&nest->right, is_current(task, recorder->wheel));
 }
 
-static void inner_task_goes_before_the_outer_one(void **state)
+TEST(everywhere, inner_task_goes_before_the_outer_one)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct nest nest = {0};
@@ -138,7 +137,7 @@ static void inner_task_goes_before_the_outer_one(void **state)
 	recorder_close(recorder);
 }
 
-static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
+TEST(everywhere, wheel_without_execute_takes_timers_by_handle_alone)
 {
 	struct tw_options options = variant_options(*state, (struct tw_options){0});
 	struct tw_wheel *wheel;
@@ -159,12 +158,3 @@ static void wheel_without_execute_takes_timers_by_handle_alone(void **state)
 	assert_noted(0, wheel, timer, INTERVAL);
 	tw_destroy(wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(execute_release_and_drain_have_their_task),
-	TEST_EVERYWHERE(run_without_key_has_its_task),
-	TEST_EVERYWHERE(inner_task_goes_before_the_outer_one),
-	TEST_EVERYWHERE(wheel_without_execute_takes_timers_by_handle_alone),
-};
-
-TEST_PROGRAM(tests)

@@ -6,7 +6,7 @@
 
 #include "runtime/ask.h"
 
-static void deadline_is_not_rounded_and_lateness_is_exact(void **state)
+TEST(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration delay = INTERVAL * 3 + 400;
@@ -22,7 +22,7 @@ static void deadline_is_not_rounded_and_lateness_is_exact(void **state)
 	recorder_close(recorder);
 }
 
-static void deadline_on_a_tick_is_met_without_lateness(void **state)
+TEST(everywhere, deadline_on_a_tick_is_met_without_lateness)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -34,7 +34,7 @@ static void deadline_on_a_tick_is_met_without_lateness(void **state)
 	recorder_close(recorder);
 }
 
-static void deadline_a_nanosecond_after_a_tick_waits_for_the_next(void **state)
+TEST(everywhere, deadline_a_nanosecond_after_a_tick_waits_for_the_next)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -45,7 +45,7 @@ static void deadline_a_nanosecond_after_a_tick_waits_for_the_next(void **state)
 	recorder_close(recorder);
 }
 
-static void tasks_see_the_clock_at_their_tick_within_a_long_advance(void **state)
+TEST(ordered, tasks_see_the_clock_at_their_tick_within_a_long_advance)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -69,7 +69,7 @@ static void assert_remaining(struct recorder *recorder, const char *key, tw_dura
 	assert_true(remaining == expected);
 }
 
-static void set_under_one_interval_counts_as_one(void **state)
+TEST(everywhere, set_under_one_interval_counts_as_one)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -92,7 +92,7 @@ static void set_under_one_interval_counts_as_one(void **state)
 	recorder_close(recorder);
 }
 
-static void move_under_one_interval_runs_at_once_and_is_not_late(void **state)
+TEST(everywhere, move_under_one_interval_runs_at_once_and_is_not_late)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -112,7 +112,7 @@ static void move_under_one_interval_runs_at_once_and_is_not_late(void **state)
 	recorder_close(recorder);
 }
 
-static void move_by_one_interval_runs_a_tick_later(void **state)
+TEST(everywhere, move_by_one_interval_runs_a_tick_later)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -125,7 +125,7 @@ static void move_by_one_interval_runs_a_tick_later(void **state)
 	recorder_close(recorder);
 }
 
-static void key_moved_under_one_interval_is_free_for_the_next_command(void **state)
+TEST(everywhere, key_moved_under_one_interval_is_free_for_the_next_command)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -141,7 +141,7 @@ static void key_moved_under_one_interval_is_free_for_the_next_command(void **sta
 	recorder_close(recorder);
 }
 
-static void delays_near_the_end_of_the_clock_overflow_nothing(void **state)
+TEST(everywhere, delays_near_the_end_of_the_clock_overflow_nothing)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -165,7 +165,7 @@ static void close_with_forever(struct recorder *recorder)
 	recorder_close(recorder);
 }
 
-static void delay_too_large_for_the_clock_never_ends(void **state)
+TEST(everywhere, delay_too_large_for_the_clock_never_ends)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -186,7 +186,7 @@ static void delay_too_large_for_the_clock_never_ends(void **state)
 	close_with_forever(recorder);
 }
 
-static void clock_ends_at_forever_and_never_stays_never(void **state)
+TEST(ordered, clock_ends_at_forever_and_never_stays_never)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -199,7 +199,7 @@ static void clock_ends_at_forever_and_never_stays_never(void **state)
 	close_with_forever(recorder);
 }
 
-static void contains_returns_the_time_to_the_deadline(void **state)
+TEST(everywhere, contains_returns_the_time_to_the_deadline)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -212,7 +212,7 @@ static void contains_returns_the_time_to_the_deadline(void **state)
 	recorder_close(recorder);
 }
 
-static void remaining_time_is_nothing_between_the_deadline_and_its_tick(void **state)
+TEST(everywhere, remaining_time_is_nothing_between_the_deadline_and_its_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -225,7 +225,7 @@ static void remaining_time_is_nothing_between_the_deadline_and_its_tick(void **s
 	recorder_close(recorder);
 }
 
-static void timers_of_one_tick_run_first_set_first(void **state)
+TEST(ordered, timers_of_one_tick_run_first_set_first)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -242,7 +242,7 @@ static void timers_of_one_tick_run_first_set_first(void **state)
 	recorder_close(recorder);
 }
 
-static void moved_timers_run_in_the_order_of_their_last_command(void **state)
+TEST(ordered, moved_timers_run_in_the_order_of_their_last_command)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -256,7 +256,7 @@ static void moved_timers_run_in_the_order_of_their_last_command(void **state)
 	recorder_close(recorder);
 }
 
-static void replaced_timers_run_in_the_order_of_their_last_command(void **state)
+TEST(ordered, replaced_timers_run_in_the_order_of_their_last_command)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -270,7 +270,7 @@ static void replaced_timers_run_in_the_order_of_their_last_command(void **state)
 	recorder_close(recorder);
 }
 
-static void timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines(void **state)
+TEST(ordered, timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -283,7 +283,7 @@ static void timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadli
 	recorder_close(recorder);
 }
 
-static void timers_of_several_ticks_run_in_the_order_of_the_ticks(void **state)
+TEST(ordered, timers_of_several_ticks_run_in_the_order_of_the_ticks)
 {
 	struct recorder *recorder = recorder_open(*state, 3);
 	static const int delays[] = {500, 1, 27, 9, 81, 3, 2, 243, 28, 10};
@@ -307,7 +307,7 @@ static void set_same_key_again(struct recorder *recorder, const struct tw_task *
 				      *(tw_duration *)recorder->argument));
 }
 
-static void task_that_arms_itself_runs_at_each_tick_of_a_long_advance(void **state)
+TEST(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration delay = INTERVAL;
@@ -324,7 +324,7 @@ static void task_that_arms_itself_runs_at_each_tick_of_a_long_advance(void **sta
 	recorder_close(recorder);
 }
 
-static void task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks(void **state)
+TEST(ordered, task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration delay = INTERVAL * 13;
@@ -338,7 +338,7 @@ static void task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks(void **
 	recorder_close(recorder);
 }
 
-static void advance_by_nothing_applies_commands_and_runs_what_is_due(void **state)
+TEST(everywhere, advance_by_nothing_applies_commands_and_runs_what_is_due)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -353,7 +353,7 @@ static void advance_by_nothing_applies_commands_and_runs_what_is_due(void **stat
 	recorder_close(recorder);
 }
 
-static void advance_by_parts_of_an_interval_adds_up(void **state)
+TEST(everywhere, advance_by_parts_of_an_interval_adds_up)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -368,7 +368,7 @@ static void advance_by_parts_of_an_interval_adds_up(void **state)
 	recorder_close(recorder);
 }
 
-static void manual_clock_starts_at_zero_and_moves_by_advance_alone(void **state)
+TEST(everywhere, manual_clock_starts_at_zero_and_moves_by_advance_alone)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -382,7 +382,7 @@ static void manual_clock_starts_at_zero_and_moves_by_advance_alone(void **state)
 	recorder_close(recorder);
 }
 
-static void advance_counts_from_the_end_of_the_one_before(void **state)
+TEST(everywhere, advance_counts_from_the_end_of_the_one_before)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -396,7 +396,7 @@ static void advance_counts_from_the_end_of_the_one_before(void **state)
 	recorder_close(recorder);
 }
 
-static void interval_of_any_length_works(void **state)
+TEST(everywhere, interval_of_any_length_works)
 {
 	static const tw_duration intervals[] = {1,    3,         1000,
 						7919, TW_SECOND, 100 * 365 * 24 * TW_HOUR};
@@ -419,7 +419,7 @@ static void interval_of_any_length_works(void **state)
 	}
 }
 
-static void poll_returns_the_time_until_the_next_deadline(void **state)
+TEST(inline, poll_returns_the_time_until_the_next_deadline)
 {
 	struct recorder *recorder = recorder_open(*state, 64);
 
@@ -436,7 +436,7 @@ static void poll_returns_the_time_until_the_next_deadline(void **state)
 	recorder_close(recorder);
 }
 
-static void poll_never_lets_the_caller_sleep_past_a_tick(void **state)
+TEST(inline, poll_never_lets_the_caller_sleep_past_a_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 4);
 	tw_duration due = INTERVAL * 3017;
@@ -455,7 +455,7 @@ static void poll_never_lets_the_caller_sleep_past_a_tick(void **state)
 	recorder_close(recorder);
 }
 
-static void advance_by_more_than_there_is_ends_with_the_clock(void **state)
+TEST(ordered, advance_by_more_than_there_is_ends_with_the_clock)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -505,7 +505,7 @@ static void forbidden_run(void *argument)
 }
 
 /* The commands wait for ten intervals. */
-static void delays_count_from_the_call(void **state)
+TEST(everywhere, delays_count_from_the_call)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_timer timer;
@@ -538,37 +538,3 @@ static void delays_count_from_the_call(void **state)
 	assert_int_equal(deadline_of(recorder, 4), INTERVAL * 80);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(delays_count_from_the_call),
-	TEST_INLINE(advance_by_more_than_there_is_ends_with_the_clock),
-	TEST_EVERYWHERE(deadline_is_not_rounded_and_lateness_is_exact),
-	TEST_EVERYWHERE(deadline_on_a_tick_is_met_without_lateness),
-	TEST_EVERYWHERE(deadline_a_nanosecond_after_a_tick_waits_for_the_next),
-	TEST_INLINE(tasks_see_the_clock_at_their_tick_within_a_long_advance),
-	TEST_EVERYWHERE(set_under_one_interval_counts_as_one),
-	TEST_EVERYWHERE(move_under_one_interval_runs_at_once_and_is_not_late),
-	TEST_EVERYWHERE(move_by_one_interval_runs_a_tick_later),
-	TEST_EVERYWHERE(key_moved_under_one_interval_is_free_for_the_next_command),
-	TEST_EVERYWHERE(delays_near_the_end_of_the_clock_overflow_nothing),
-	TEST_EVERYWHERE(delay_too_large_for_the_clock_never_ends),
-	TEST_INLINE(clock_ends_at_forever_and_never_stays_never),
-	TEST_EVERYWHERE(contains_returns_the_time_to_the_deadline),
-	TEST_EVERYWHERE(remaining_time_is_nothing_between_the_deadline_and_its_tick),
-	TEST_INLINE(timers_of_one_tick_run_first_set_first),
-	TEST_INLINE(moved_timers_run_in_the_order_of_their_last_command),
-	TEST_INLINE(replaced_timers_run_in_the_order_of_their_last_command),
-	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines),
-	TEST_INLINE(timers_of_several_ticks_run_in_the_order_of_the_ticks),
-	TEST_INLINE(task_that_arms_itself_runs_at_each_tick_of_a_long_advance),
-	TEST_INLINE(task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks),
-	TEST_EVERYWHERE(advance_by_nothing_applies_commands_and_runs_what_is_due),
-	TEST_EVERYWHERE(advance_by_parts_of_an_interval_adds_up),
-	TEST_EVERYWHERE(manual_clock_starts_at_zero_and_moves_by_advance_alone),
-	TEST_EVERYWHERE(advance_counts_from_the_end_of_the_one_before),
-	TEST_EVERYWHERE(interval_of_any_length_works),
-	TEST_DRIVEN(poll_returns_the_time_until_the_next_deadline),
-	TEST_DRIVEN(poll_never_lets_the_caller_sleep_past_a_tick),
-};
-
-TEST_PROGRAM(tests)

@@ -4,9 +4,7 @@
 
 #include "support/ledger.h"
 #include "support/recorder.h"
-#include "support/seed.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 enum { MOST_DRAINS = 64 };
 
@@ -23,7 +21,7 @@ static int drain_often(struct recorder *recorder, int drains, enum tw_status *re
 	return drains;
 }
 
-static void drain_too_many_is_refused_until_those_before_it_are_handed_over(void **state)
+TEST(by_caller, drain_too_many_is_refused_until_those_before_it_are_handed_over)
 {
 	struct recorder *recorder =
 		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_FAIL});
@@ -41,7 +39,7 @@ static void drain_too_many_is_refused_until_those_before_it_are_handed_over(void
 	recorder_close(recorder);
 }
 
-static void drains_wait_for_those_before_them(void **state)
+TEST(with_threads, drains_wait_for_those_before_them)
 {
 	struct recorder *recorder =
 		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
@@ -55,7 +53,7 @@ static void drains_wait_for_those_before_them(void **state)
 }
 
 /* The caller would have to run drain functions to make room. */
-static void drain_too_many_runs_nothing(void **state)
+TEST(inline, drain_too_many_runs_nothing)
 {
 	struct recorder *recorder =
 		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
@@ -79,7 +77,7 @@ static void drain_and_replace(void *context, const struct tw_task *task)
 }
 
 /* The first of two drains is over, and the second has begun. */
-static void what_a_drain_function_causes_comes_after_the_rest_of_its_drain(void **state)
+TEST(ordered, what_a_drain_function_causes_comes_after_the_rest_of_its_drain)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -99,7 +97,7 @@ static void what_a_drain_function_causes_comes_after_the_rest_of_its_drain(void 
 }
 
 /* A value is replaced between two drains. */
-static void value_replaced_between_two_drains_is_released_between_them(void **state)
+TEST(inline, value_replaced_between_two_drains_is_released_between_them)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -114,7 +112,7 @@ static void value_replaced_between_two_drains_is_released_between_them(void **st
 }
 
 /* The only worker is busy until all of the drain waits for it. */
-static void timer_that_is_due_overtakes_a_large_drain(void **state)
+TEST(pool, timer_that_is_due_overtakes_a_large_drain)
 {
 	enum { MANY = 5000 };
 	struct recorder *recorder =
@@ -155,7 +153,7 @@ static void drain_in_task(struct recorder *recorder, const struct tw_task *task)
 }
 
 /* An inline task would wait for its own end. */
-static void task_never_hangs_on_drains(void **state)
+TEST(everywhere, task_never_hangs_on_drains)
 {
 	const struct variant *variant = *state;
 	struct recorder *recorder = recorder_open_with(
@@ -239,7 +237,7 @@ static void crowd_run(struct crowd *crowd)
 		pthread_join(threads[i], NULL);
 }
 
-static void drains_of_several_threads_give_each_value_back_once(void **state)
+TEST(everywhere, drains_of_several_threads_give_each_value_back_once)
 {
 	const struct variant *variant = *state;
 	struct crowd crowd = {.setting = CROWD_SETTERS};
@@ -267,7 +265,7 @@ static void drains_of_several_threads_give_each_value_back_once(void **state)
 }
 
 /* These are more timers than a turn hands over. */
-static void idle_wait_covers_all_of_a_large_drain(void **state)
+TEST(everywhere, idle_wait_covers_all_of_a_large_drain)
 {
 	enum { MANY = 5000 };
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -281,19 +279,3 @@ static void idle_wait_covers_all_of_a_large_drain(void **state)
 	assert_int_equal(event_count(recorder), MANY);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(idle_wait_covers_all_of_a_large_drain),
-	TEST_DRIVEN(drain_too_many_is_refused_until_those_before_it_are_handed_over),
-	TEST_BOTH(workers, drain_too_many_is_refused_until_those_before_it_are_handed_over),
-	TEST_DRIVEN(drain_too_many_runs_nothing),
-	TEST_BOTH(owner, drains_wait_for_those_before_them),
-	TEST_POOL(drains_wait_for_those_before_them),
-	TEST_DRIVEN(value_replaced_between_two_drains_is_released_between_them),
-	TEST_POOL(timer_that_is_due_overtakes_a_large_drain),
-	TEST_INLINE(what_a_drain_function_causes_comes_after_the_rest_of_its_drain),
-	TEST_EVERYWHERE(task_never_hangs_on_drains),
-	TEST_EVERYWHERE(drains_of_several_threads_give_each_value_back_once),
-};
-
-TEST_PROGRAM(tests)

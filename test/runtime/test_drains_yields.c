@@ -65,7 +65,7 @@ static bool turn_is_held_up_at(int operation, const struct variant *variant)
 	return setter.operations <= 0;
 }
 
-static void drain_comes_between_two_sets_of_its_thread(void **state)
+TEST(inline, drain_comes_between_two_sets_of_its_thread)
 {
 	pthread_t thread;
 	int operation = 1;
@@ -81,9 +81,3 @@ static void drain_comes_between_two_sets_of_its_thread(void **state)
 	gate_open(&setter.gate);
 	pthread_join(thread, NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_DRIVEN(drain_comes_between_two_sets_of_its_thread),
-};
-
-TEST_PROGRAM(tests)

@@ -46,7 +46,7 @@ static void assert_nothing_ran_until_polled(struct idle_loop *loop)
 	recorder_close(loop->recorder);
 }
 
-static void commands_that_meet_a_full_queue_run_no_task(void **state)
+TEST(inline, commands_that_meet_a_full_queue_run_no_task)
 {
 	for (int kind = 0; kind < 5; kind++) {
 		struct idle_loop loop;
@@ -72,7 +72,7 @@ static void commands_that_meet_a_full_queue_run_no_task(void **state)
 	}
 }
 
-static void questions_run_no_task(void **state)
+TEST(inline, questions_run_no_task)
 {
 	for (int kind = 0; kind < 6; kind++) {
 		struct idle_loop loop;
@@ -97,7 +97,7 @@ static void questions_run_no_task(void **state)
 }
 
 /* The call could make room only by running what is due. */
-static void set_at_the_limit_of_pending_timers_runs_no_task(void **state)
+TEST(inline, set_at_the_limit_of_pending_timers_runs_no_task)
 {
 	struct idle_loop loop;
 	enum tw_status status = TW_OK;
@@ -109,7 +109,7 @@ static void set_at_the_limit_of_pending_timers_runs_no_task(void **state)
 	assert_nothing_ran_until_polled(&loop);
 }
 
-static void calls_that_drive_run_what_is_due(void **state)
+TEST(inline, calls_that_drive_run_what_is_due)
 {
 	for (int kind = 0; kind < 3; kind++) {
 		struct idle_loop loop;
@@ -127,7 +127,7 @@ static void calls_that_drive_run_what_is_due(void **state)
 	}
 }
 
-static void flush_applies_commands_and_runs_no_task(void **state)
+TEST(inline, flush_applies_commands_and_runs_no_task)
 {
 	struct idle_loop loop;
 
@@ -183,7 +183,7 @@ static void run_by_alarm(void *argument)
 	eager->by_alarm++;
 }
 
-static void what_a_task_sets_for_now_waits_for_the_next_poll(void **state)
+TEST(inline, what_a_task_sets_for_now_waits_for_the_next_poll)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct eager eager = {.wheel = recorder->wheel};
@@ -204,7 +204,7 @@ static void what_a_task_sets_for_now_waits_for_the_next_poll(void **state)
 
 /* ---- Polls with nothing to do ---- */
 
-static void poll_sees_each_call_that_came_after_an_idle_one(void **state)
+TEST(inline, poll_sees_each_call_that_came_after_an_idle_one)
 {
 	struct recorder *recorder = recorder_open(*state, 100);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -265,26 +265,12 @@ static void expect_memory_back(struct recorder *recorder, bool asks)
 	recorder_close(recorder);
 }
 
-static void idle_polls_give_memory_back(void **state)
+TEST(inline, idle_polls_give_memory_back)
 {
 	expect_memory_back(recorder_open(*state, 100), false);
 }
 
-static void questions_give_memory_back(void **state)
+TEST(inline, questions_give_memory_back)
 {
 	expect_memory_back(recorder_open(*state, 100), true);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_DRIVEN(commands_that_meet_a_full_queue_run_no_task),
-	TEST_DRIVEN(questions_run_no_task),
-	TEST_DRIVEN(set_at_the_limit_of_pending_timers_runs_no_task),
-	TEST_DRIVEN(calls_that_drive_run_what_is_due),
-	TEST_DRIVEN(flush_applies_commands_and_runs_no_task),
-	TEST_DRIVEN(what_a_task_sets_for_now_waits_for_the_next_poll),
-	TEST_DRIVEN(poll_sees_each_call_that_came_after_an_idle_one),
-	TEST_DRIVEN(idle_polls_give_memory_back),
-	TEST_DRIVEN(questions_give_memory_back),
-};
-
-TEST_PROGRAM(tests)

@@ -4,7 +4,6 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/wait.h"
 
 /* The functions of the wheel use these. */
 static struct {
@@ -65,7 +64,7 @@ static void end_open(const struct variant *variant)
 	assert_status(tw_create(&end.wheel, INTERVAL, 8, destroy_in_task, &options), TW_OK);
 }
 
-static void wheel_goes_on_after_a_destroy_in_one_of_its_functions(void **state)
+TEST(everywhere, wheel_goes_on_after_a_destroy_in_one_of_its_functions)
 {
 	end_open(*state);
 	assert_status(tw_set_timer(end.wheel, "drained", 7, NULL, TW_HOUR), TW_OK);
@@ -98,7 +97,7 @@ static void stop_and_destroy(void *argument)
 	destroy();
 }
 
-static void task_may_stop_its_wheel_which_another_thread_destroys(void **state)
+TEST(everywhere, task_may_stop_its_wheel_which_another_thread_destroys)
 {
 	end_open(*state);
 	assert_status(tw_set_timer(end.wheel, "released", 8, NULL, TW_HOUR), TW_OK);
@@ -120,7 +119,7 @@ static void set_specific(void *argument)
 	pthread_setspecific(end.key, argument);
 }
 
-static void destructor_of_a_threads_data_does_not_destroy_the_threads_wheel(void **state)
+TEST(with_threads, destructor_of_a_threads_data_does_not_destroy_the_threads_wheel)
 {
 	end_open(*state);
 	assert_int_equal(pthread_key_create(&end.key, destroy_in_destructor), 0);
@@ -133,16 +132,7 @@ static void destructor_of_a_threads_data_does_not_destroy_the_threads_wheel(void
 	pthread_key_delete(end.key);
 }
 
-static void no_wheel_is_destroyed_at_once(void **state)
+TEST(once, no_wheel_is_destroyed_at_once)
 {
 	assert_status(tw_destroy(NULL), TW_OK);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(wheel_goes_on_after_a_destroy_in_one_of_its_functions),
-	TEST_EVERYWHERE(task_may_stop_its_wheel_which_another_thread_destroys),
-	TEST_WITH_THREADS(destructor_of_a_threads_data_does_not_destroy_the_threads_wheel),
-	cmocka_unit_test(no_wheel_is_destroyed_at_once),
-};
-
-TEST_PROGRAM(tests)

@@ -5,10 +5,8 @@
 #include "support/recorder.h"
 #include "support/stats.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <sys/timerfd.h>
 
@@ -60,7 +58,7 @@ static void set_key(struct loop *loop, const char *key, tw_duration delay)
 	assert_int_equal(tw_set_timer(loop->wheel, key, 1, NULL, delay), TW_OK);
 }
 
-static void command_makes_the_descriptor_readable_and_poll_makes_it_quiet(void **state)
+TEST(once, command_makes_the_descriptor_readable_and_poll_makes_it_quiet)
 {
 	struct loop loop;
 
@@ -86,7 +84,7 @@ static void run_inner_loop(void *argument)
 	loop->inner_loops++;
 }
 
-static void loop_inside_a_task_sleeps_until_the_task_returns(void **state)
+TEST(once, loop_inside_a_task_sleeps_until_the_task_returns)
 {
 	struct loop loop;
 
@@ -112,7 +110,7 @@ static void poll_in_task(void *argument)
 }
 
 /* The task that polls runs in a call other than tw_poll. */
-static void descriptor_rings_after_an_inner_loop_of_any_drive(void **state)
+TEST(once, descriptor_rings_after_an_inner_loop_of_any_drive)
 {
 	struct loop loop;
 
@@ -143,7 +141,7 @@ static void poll_after_stop(void *argument)
 	loop->inner_loops++;
 }
 
-static void poll_of_a_stopped_wheel_answers_closed_also_in_a_task(void **state)
+TEST(once, poll_of_a_stopped_wheel_answers_closed_also_in_a_task)
 {
 	tw_duration until = 7;
 	struct loop loop;
@@ -166,7 +164,7 @@ static int next_descriptor(void)
 	return descriptor;
 }
 
-static void descriptor_is_closed_with_the_wheel(void **state)
+TEST(once, descriptor_is_closed_with_the_wheel)
 {
 	struct loop loop;
 	int before = next_descriptor();
@@ -183,7 +181,7 @@ static void drain_function(void *context, const struct tw_task *task)
 }
 
 /* A poll hands over fewer timers. */
-static void descriptor_rings_until_a_large_drain_is_over(void **state)
+TEST(once, descriptor_rings_until_a_large_drain_is_over)
 {
 	enum { MANY = 100000 };
 	struct tw_options options = {
@@ -215,7 +213,7 @@ static void set_again_for_now(void *argument)
 }
 
 /* Its next run is for the next turn. */
-static void descriptor_rings_for_what_a_task_has_set_for_now(void **state)
+TEST(once, descriptor_rings_for_what_a_task_has_set_for_now)
 {
 	struct loop loop;
 
@@ -234,7 +232,7 @@ static void descriptor_rings_for_what_a_task_has_set_for_now(void **state)
 }
 
 /* The calls before it do less at once: the descriptor rings for the rest. */
-static void descriptor_asked_for_again_still_rings_for_work_left(void **state)
+TEST(once, descriptor_asked_for_again_still_rings_for_work_left)
 {
 	enum { COUNT = 200000 };
 	struct loop loop;
@@ -256,7 +254,7 @@ static void descriptor_asked_for_again_still_rings_for_work_left(void **state)
 	tw_destroy(loop.wheel);
 }
 
-static void command_given_before_the_descriptor_was_asked_for_is_not_missed(void **state)
+TEST(once, command_given_before_the_descriptor_was_asked_for_is_not_missed)
 {
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct loop loop = {0};
@@ -270,7 +268,7 @@ static void command_given_before_the_descriptor_was_asked_for_is_not_missed(void
 	tw_destroy(loop.wheel);
 }
 
-static void deadline_makes_the_descriptor_readable_in_epoll(void **state)
+TEST(once, deadline_makes_the_descriptor_readable_in_epoll)
 {
 	enum tw_clock clocks[] = {TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME};
 
@@ -306,7 +304,7 @@ static void *set_from_elsewhere(void *argument)
 	return NULL;
 }
 
-static void command_of_another_thread_ends_the_sleep(void **state)
+TEST(once, command_of_another_thread_ends_the_sleep)
 {
 	struct loop loop;
 	pthread_t thread;
@@ -326,7 +324,7 @@ static void ignore_run(void *argument)
 {
 }
 
-static void stop_and_reset_of_a_handle_make_it_readable(void **state)
+TEST(once, stop_and_reset_of_a_handle_make_it_readable)
 {
 	struct tw_timer timer;
 	struct loop loop;
@@ -344,7 +342,7 @@ static void stop_and_reset_of_a_handle_make_it_readable(void **state)
 }
 
 /* Stops wait for the owner in several places, and it looks into each. */
-static void stop_given_before_the_descriptor_was_asked_for_is_not_missed(void **state)
+TEST(once, stop_given_before_the_descriptor_was_asked_for_is_not_missed)
 {
 	enum { TIMERS = 64 };
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
@@ -370,7 +368,7 @@ static void stop_given_before_the_descriptor_was_asked_for_is_not_missed(void **
 	}
 }
 
-static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
+TEST(once, wheel_with_an_owner_thread_has_no_descriptor)
 {
 	struct tw_wheel *wheel;
 
@@ -382,7 +380,7 @@ static void wheel_with_an_owner_thread_has_no_descriptor(void **state)
 	tw_destroy(wheel);
 }
 
-static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(void **state)
+TEST(once, stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not)
 {
 	enum { TIMERS = 40 };
 	struct tw_timer timers[TIMERS];
@@ -414,7 +412,7 @@ static void stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not(v
 	tw_destroy(loop.wheel);
 }
 
-static void alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner(void **state)
+TEST(once, alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner)
 {
 	struct tw_alarm alarm;
 	struct loop loop;
@@ -441,7 +439,7 @@ static void count_run(void *argument)
 	++*(int *)argument;
 }
 
-static void poll_of_some_runs_no_more_than_that(void **state)
+TEST(once, poll_of_some_runs_no_more_than_that)
 {
 	enum { TIMERS = 5000 };
 	struct loop loop;
@@ -477,7 +475,7 @@ static void poll_of_some_runs_no_more_than_that(void **state)
 	tw_destroy(loop.wheel);
 }
 
-static void question_does_not_make_it_readable(void **state)
+TEST(once, question_does_not_make_it_readable)
 {
 	struct loop loop;
 	tw_duration answer;
@@ -505,7 +503,7 @@ static void question_does_not_make_it_readable(void **state)
 	tw_destroy(loop.wheel);
 }
 
-static void late_ring_does_not_leave_it_readable(void **state)
+TEST(once, late_ring_does_not_leave_it_readable)
 {
 	const struct itimerspec at_once = {.it_value.tv_nsec = 1};
 	struct event_count *event;
@@ -526,27 +524,3 @@ static void late_ring_does_not_leave_it_readable(void **state)
 	assert_int_equal(is_readable(&loop, 0), 0);
 	tw_destroy(loop.wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner),
-	cmocka_unit_test(poll_of_some_runs_no_more_than_that),
-	cmocka_unit_test(late_ring_does_not_leave_it_readable),
-	cmocka_unit_test(question_does_not_make_it_readable),
-	cmocka_unit_test(descriptor_rings_until_a_large_drain_is_over),
-	cmocka_unit_test(command_makes_the_descriptor_readable_and_poll_makes_it_quiet),
-	cmocka_unit_test(loop_inside_a_task_sleeps_until_the_task_returns),
-	cmocka_unit_test(poll_of_a_stopped_wheel_answers_closed_also_in_a_task),
-	cmocka_unit_test(descriptor_rings_after_an_inner_loop_of_any_drive),
-	cmocka_unit_test(descriptor_is_closed_with_the_wheel),
-	cmocka_unit_test(descriptor_rings_for_what_a_task_has_set_for_now),
-	cmocka_unit_test(descriptor_asked_for_again_still_rings_for_work_left),
-	cmocka_unit_test(command_given_before_the_descriptor_was_asked_for_is_not_missed),
-	cmocka_unit_test(deadline_makes_the_descriptor_readable_in_epoll),
-	cmocka_unit_test(command_of_another_thread_ends_the_sleep),
-	cmocka_unit_test(stop_and_reset_of_a_handle_make_it_readable),
-	cmocka_unit_test(stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not),
-	cmocka_unit_test(stop_given_before_the_descriptor_was_asked_for_is_not_missed),
-	cmocka_unit_test(wheel_with_an_owner_thread_has_no_descriptor),
-};
-
-TEST_PROGRAM(tests)

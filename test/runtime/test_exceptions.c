@@ -7,9 +7,6 @@
 #include "support/death.h"
 #include "support/exceptions.h"
 #include "support/recorder.h"
-#include "support/wait.h"
-
-#include <unistd.h>
 
 /* The wheel calls these functions. */
 enum place { EXECUTE, RUN, ALARM, RELEASE, DRAIN, CLOSED, NEXT, VISIT, PLACES, START = PLACES };
@@ -198,17 +195,17 @@ static void assert_ends_the_process(const struct variant *variant, void (*act)(s
 }
 
 /* In a thread of the wheel C++ finds no handler, and ends the process itself. */
-static void function_that_throws_ends_the_process(void **state)
+TEST(everywhere, function_that_throws_ends_the_process)
 {
 	assert_ends_the_process(*state, throw_up, "terminate called");
 }
 
-static void function_that_ends_its_thread_ends_the_process(void **state)
+TEST(everywhere, function_that_ends_its_thread_ends_the_process)
 {
 	assert_ends_the_process(*state, leave_thread, not_returned);
 }
 
-static void function_that_is_cancelled_ends_the_process(void **state)
+TEST(everywhere, function_that_is_cancelled_ends_the_process)
 {
 	assert_ends_the_process(*state, be_cancelled, not_returned);
 }
@@ -225,7 +222,7 @@ static void call_wheel(struct world *world)
 	world->statuses[3] = tw_wait_idle(world->wheel);
 }
 
-static void function_may_call_the_wheel(void **state)
+TEST(everywhere, function_may_call_the_wheel)
 {
 	for (int place = 0; place < PLACES; place++) {
 		struct world *world = world_open(*state, (enum place)place, call_wheel);
@@ -255,7 +252,7 @@ static void flush(void *argument)
 	world->statuses[0] = tw_flush(world->wheel);
 }
 
-static void function_that_does_not_return_holds_up_no_set(void **state)
+TEST(everywhere, function_that_does_not_return_holds_up_no_set)
 {
 	for (int place = 0; place < PLACES; place++) {
 		const struct variant *variant = *state;
@@ -321,7 +318,7 @@ static void schedule(void *argument)
 	may_fail(tw_schedule_func(call->wheel, throw_at_once, count_run, NULL, &call->timer));
 }
 
-static void next_that_throws_at_first_arms_nothing(void **state)
+TEST(inline, next_that_throws_at_first_arms_nothing)
 {
 	struct schedule_call call = {.wheel = open_wheel(*state)};
 
@@ -409,7 +406,7 @@ static void meet_other(void *argument)
 		give_way();
 }
 
-static void end_of_a_worker_may_call_the_wheel_inside_tw_destroy(void **state)
+TEST(pool, end_of_a_worker_may_call_the_wheel_inside_tw_destroy)
 {
 	struct ends ends = {.calls_right = true};
 	struct tw_options options = variant_options(*state, (struct tw_options){0});
@@ -438,7 +435,7 @@ static void call_while_destroyed(void *context, const struct tw_task *task, enum
 	atomic_fetch_add(&ends->ended, 1);
 }
 
-static void release_may_call_the_wheel_inside_tw_destroy(void **state)
+TEST(everywhere, release_may_call_the_wheel_inside_tw_destroy)
 {
 	struct ends ends = {.calls_right = true};
 	struct tw_options options = variant_options(
@@ -451,16 +448,3 @@ static void release_may_call_the_wheel_inside_tw_destroy(void **state)
 	assert_int_equal(atomic_load(&ends.ended), 100);
 	assert_true(ends.calls_right);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(function_that_throws_ends_the_process),
-	TEST_EVERYWHERE(function_that_ends_its_thread_ends_the_process),
-	TEST_EVERYWHERE(function_that_is_cancelled_ends_the_process),
-	TEST_DRIVEN(next_that_throws_at_first_arms_nothing),
-	TEST_EVERYWHERE(function_may_call_the_wheel),
-	TEST_EVERYWHERE(function_that_does_not_return_holds_up_no_set),
-	TEST_POOL(end_of_a_worker_may_call_the_wheel_inside_tw_destroy),
-	TEST_EVERYWHERE(release_may_call_the_wheel_inside_tw_destroy),
-};
-
-TEST_PROGRAM(tests)

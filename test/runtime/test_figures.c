@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "runtime/alarm.h"
 #include "runtime/handle.h"
@@ -21,7 +20,7 @@ enum { KIB = 1024 };
 
 /* ---- Timers ---- */
 
-static void handles_and_alarms_take_88_bytes(void **state)
+TEST(once, handles_and_alarms_take_88_bytes)
 {
 	assert_int_equal(sizeof(struct handle), 88);
 	assert_int_equal(sizeof(struct alarm), 88);
@@ -43,7 +42,7 @@ static size_t block_of_key(struct timer_store *store, size_t key_size)
 	return size;
 }
 
-static void timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones(void **state)
+TEST(once, timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones)
 {
 	struct timer_store store;
 
@@ -58,7 +57,7 @@ static void timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones(v
 
 /* ---- Walks and statistics ---- */
 
-static void walk_copies_128_timers_at_a_time_and_takes_25_KiB(void **state)
+TEST(once, walk_copies_128_timers_at_a_time_and_takes_25_KiB)
 {
 	struct walk walk;
 
@@ -68,7 +67,7 @@ static void walk_copies_128_timers_at_a_time_and_takes_25_KiB(void **state)
 	walk_destroy(&walk);
 }
 
-static void statistics_of_a_worker_take_11_KiB(void **state)
+TEST(once, statistics_of_a_worker_take_11_KiB)
 {
 	assert_in_range(sizeof(struct job_thread), 10 * KIB, 11 * KIB + KIB / 2);
 }
@@ -79,7 +78,7 @@ static void note_size(void *most, const char *text, size_t size)
 		*(size_t *)most = size;
 }
 
-static void metrics_are_written_by_at_most_4_KiB(void **state)
+TEST(everywhere, metrics_are_written_by_at_most_4_KiB)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	char prefix[TW_METRICS_PREFIX_MAX + 1];
@@ -152,7 +151,7 @@ static size_t stack_with(struct tw_wheel *wheel, void (*call)(struct tw_wheel *w
 	return STACK - untouched;
 }
 
-static void calls_need_no_more_stack_than_their_headers_say(void **state)
+TEST(workers, calls_need_no_more_stack_than_their_headers_say)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	size_t nothing;
@@ -166,14 +165,3 @@ static void calls_need_no_more_stack_than_their_headers_say(void **state)
 	assert_in_range(stack_with(recorder->wheel, call_write_metrics) - nothing, 0, 18 * KIB);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(handles_and_alarms_take_88_bytes),
-	cmocka_unit_test(timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones),
-	cmocka_unit_test(walk_copies_128_timers_at_a_time_and_takes_25_KiB),
-	cmocka_unit_test(statistics_of_a_worker_take_11_KiB),
-	TEST_EVERYWHERE(metrics_are_written_by_at_most_4_KiB),
-	TEST_BOTH(workers, calls_need_no_more_stack_than_their_headers_say),
-};
-
-TEST_PROGRAM(tests)

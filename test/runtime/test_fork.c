@@ -6,18 +6,13 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/wait.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <timingwheel/cache.h>
-#include <unistd.h>
 
 #include "cache/epoch.h"
 #include "runtime/ask.h"
@@ -109,7 +104,7 @@ static void close_family(struct recorder *recorder, struct family *family)
 	munmap(family, sizeof(*family));
 }
 
-static void child_that_returns_from_its_task_ends(void **state)
+TEST(everywhere, child_that_returns_from_its_task_ends)
 {
 	struct family *family;
 	struct recorder *recorder = open_family(*state, &family);
@@ -118,7 +113,7 @@ static void child_that_returns_from_its_task_ends(void **state)
 	close_family(recorder, family);
 }
 
-static void child_that_returns_from_its_release_ends(void **state)
+TEST(everywhere, child_that_returns_from_its_release_ends)
 {
 	struct family *family;
 	struct recorder *recorder = open_family(*state, &family);
@@ -127,7 +122,7 @@ static void child_that_returns_from_its_release_ends(void **state)
 	close_family(recorder, family);
 }
 
-static void child_that_returns_from_its_drain_function_ends(void **state)
+TEST(everywhere, child_that_returns_from_its_drain_function_ends)
 {
 	struct family *family;
 	struct recorder *recorder = open_family(*state, &family);
@@ -154,7 +149,7 @@ static void fork_at_start(void *context, const char *name)
 	}
 }
 
-static void child_that_returns_from_the_start_of_a_thread_ends(void **state)
+TEST(with_threads, child_that_returns_from_the_start_of_a_thread_ends)
 {
 	struct tw_options options = {.on_thread_start = fork_at_start};
 	struct family family = {0};
@@ -216,7 +211,7 @@ static int leave_and_make_another(struct recorder *recorder, const struct varian
 	return 0;
 }
 
-static void wheel_is_closed_in_a_child_which_can_make_another(void **state)
+TEST(everywhere, wheel_is_closed_in_a_child_which_can_make_another)
 {
 	struct recorder *recorder;
 	pid_t child;
@@ -235,7 +230,7 @@ static void wheel_is_closed_in_a_child_which_can_make_another(void **state)
 	recorder_close(recorder);
 }
 
-static void wheel_is_closed_in_a_grandchild_too(void **state)
+TEST(everywhere, wheel_is_closed_in_a_grandchild_too)
 {
 	struct recorder *recorder;
 	int exit_status;
@@ -256,7 +251,7 @@ static void wheel_is_closed_in_a_grandchild_too(void **state)
 	recorder_close(recorder);
 }
 
-static void stopped_wheel_is_left_behind_in_a_child_too(void **state)
+TEST(everywhere, stopped_wheel_is_left_behind_in_a_child_too)
 {
 	struct recorder *recorder;
 	pid_t child;
@@ -311,7 +306,7 @@ static int make_wheel_and_fork(void)
 	return 0;
 }
 
-static void wheel_is_closed_in_a_child_also_where_madvise_is_denied(void **state)
+TEST(once, wheel_is_closed_in_a_child_also_where_madvise_is_denied)
 {
 	pid_t child;
 
@@ -353,7 +348,7 @@ static int use_a_cache(void)
 	return 0;
 }
 
-static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void **state)
+TEST(once, child_can_make_a_cache_whatever_other_threads_did_at_the_fork)
 {
 	pthread_t threads[3];
 
@@ -377,17 +372,3 @@ static void child_can_make_a_cache_whatever_other_threads_did_at_the_fork(void *
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(child_that_returns_from_its_task_ends),
-	TEST_EVERYWHERE(child_that_returns_from_its_release_ends),
-	TEST_EVERYWHERE(child_that_returns_from_its_drain_function_ends),
-	TEST_WITH_THREADS(child_that_returns_from_the_start_of_a_thread_ends),
-	TEST_EVERYWHERE(wheel_is_closed_in_a_child_which_can_make_another),
-	TEST_EVERYWHERE(wheel_is_closed_in_a_grandchild_too),
-	TEST_EVERYWHERE(stopped_wheel_is_left_behind_in_a_child_too),
-	cmocka_unit_test(wheel_is_closed_in_a_child_also_where_madvise_is_denied),
-	cmocka_unit_test(child_can_make_a_cache_whatever_other_threads_did_at_the_fork),
-};
-
-TEST_PROGRAM(tests)

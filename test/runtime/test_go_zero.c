@@ -7,14 +7,11 @@
 
 #include "support/memory.h"
 #include "support/recorder.h"
-#include "support/wait.h"
-
-#include <unistd.h>
 
 /* go-zero counts in steps; one is one tick. */
 #define STEP INTERVAL
 
-static void no_interval_is_refused(void **state)
+TEST(once, no_interval_is_refused)
 {
 	struct tw_wheel *wheel = (struct tw_wheel *)state;
 
@@ -22,7 +19,7 @@ static void no_interval_is_refused(void **state)
 	assert_null(wheel);
 }
 
-static void timer_set_for_half_a_step_runs_at_the_next_tick(void **state)
+TEST(layouts, timer_set_for_half_a_step_runs_at_the_next_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -36,7 +33,7 @@ static void timer_set_for_half_a_step_runs_at_the_next_tick(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_set_twice_runs_once_with_the_second_value_and_delay(void **state)
+TEST(layouts, timer_set_twice_runs_once_with_the_second_value_and_delay)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -49,7 +46,7 @@ static void timer_set_twice_runs_once_with_the_second_value_and_delay(void **sta
 	recorder_close(recorder);
 }
 
-static void wrong_delay_is_refused(void **state)
+TEST(layouts, wrong_delay_is_refused)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -60,7 +57,7 @@ static void wrong_delay_is_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void calls_after_stop_are_refused(void **state)
+TEST(layouts, calls_after_stop_are_refused)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -73,7 +70,7 @@ static void calls_after_stop_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_moved_later_runs_then_and_not_before(void **state)
+TEST(layouts, timer_moved_later_runs_then_and_not_before)
 {
 	struct recorder *recorder = recorder_open(*state, 3);
 
@@ -88,7 +85,7 @@ static void timer_moved_later_runs_then_and_not_before(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_moved_to_half_a_step_runs_without_a_tick(void **state)
+TEST(layouts, timer_moved_to_half_a_step_runs_without_a_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 3);
 
@@ -99,7 +96,7 @@ static void timer_moved_to_half_a_step_runs_without_a_tick(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_moved_earlier_runs_then(void **state)
+TEST(layouts, timer_moved_earlier_runs_then)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -110,7 +107,7 @@ static void timer_moved_earlier_runs_then(void **state)
 	recorder_close(recorder);
 }
 
-static void removed_timer_does_not_run(void **state)
+TEST(layouts, removed_timer_does_not_run)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -124,7 +121,7 @@ static void removed_timer_does_not_run(void **state)
 	recorder_close(recorder);
 }
 
-static void moved_and_then_removed_timer_does_not_run(void **state)
+TEST(layouts, moved_and_then_removed_timer_does_not_run)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -175,36 +172,36 @@ static void assert_courses(const struct variant *variant, const struct course *c
 	assert_courses(variant, (const struct course[]){__VA_ARGS__}, \
 		       sizeof((const struct course[]){__VA_ARGS__}) / sizeof(struct course))
 
-static void timer_runs_at_its_tick_in_any_lap(void **state)
+TEST(layouts, timer_runs_at_its_tick_in_any_lap)
 {
 	ASSERT_COURSES(*state, {0, 5, 0, 0}, {0, 7, 0, 0}, {0, 10, 0, 0}, {0, 12, 0, 0});
 }
 
-static void timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick(void **state)
+TEST(layouts, timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick)
 {
 	ASSERT_COURSES(*state, {0, 3, 5, 0}, {0, 3, 7, 0}, {0, 3, 10, 0}, {0, 3, 12, 0},
 		       {0, 5, 7, 0}, {0, 5, 10, 0}, {0, 5, 12, 0});
 }
 
-static void timer_set_and_moved_twice_runs_at_its_last_tick(void **state)
+TEST(layouts, timer_set_and_moved_twice_runs_at_its_last_tick)
 {
 	ASSERT_COURSES(*state, {0, 3, 5, 10}, {0, 3, 7, 12}, {0, 3, 10, 15}, {0, 3, 12, 17},
 		       {0, 5, 7, 12}, {0, 5, 10, 17}, {0, 5, 12, 17});
 }
 
-static void timer_set_after_the_wheel_has_turned_runs_at_its_tick(void **state)
+TEST(layouts, timer_set_after_the_wheel_has_turned_runs_at_its_tick)
 {
 	ASSERT_COURSES(*state, {3, 5, 0, 0}, {3, 7, 0, 0}, {3, 10, 0, 0}, {3, 12, 0, 0},
 		       {5, 7, 0, 0}, {5, 10, 0, 0}, {5, 12, 0, 0});
 }
 
-static void timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick(void **state)
+TEST(layouts, timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick)
 {
 	ASSERT_COURSES(*state, {3, 5, 10, 0}, {3, 7, 12, 0}, {3, 10, 15, 0}, {3, 12, 16, 0},
 		       {5, 7, 12, 0}, {5, 10, 15, 0}, {5, 12, 17, 0});
 }
 
-static void drain_gives_back_every_timer_once_and_a_second_drain_none(void **state)
+TEST(layouts, drain_gives_back_every_timer_once_and_a_second_drain_none)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -225,7 +222,7 @@ static void drain_gives_back_every_timer_once_and_a_second_drain_none(void **sta
 
 /* The tests from here on are known failures of go-zero. */
 
-static void timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23(void **state)
+TEST(layouts, timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -237,7 +234,7 @@ static void timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tic
 	recorder_close(recorder);
 }
 
-static void timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23(void **state)
+TEST(layouts, timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -373,17 +370,17 @@ static void sweep_slots(const struct variant *variant, int moves)
 	}
 }
 
-static void moved_timer_never_runs_a_lap_early_or_late(void **state)
+TEST(inline, moved_timer_never_runs_a_lap_early_or_late)
 {
 	sweep_slots(*state, 1);
 }
 
-static void replaced_timer_never_runs_a_lap_early_or_late(void **state)
+TEST(inline, replaced_timer_never_runs_a_lap_early_or_late)
 {
 	sweep_slots(*state, 0);
 }
 
-static void move_under_one_interval_runs_exactly_once(void **state)
+TEST(layouts, move_under_one_interval_runs_exactly_once)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -408,7 +405,7 @@ static void set_many(struct recorder *recorder, uintptr_t first_value, tw_durati
 	}
 }
 
-static void drained_key_that_is_set_again_runs_once(void **state)
+TEST(layouts, drained_key_that_is_set_again_runs_once)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -435,7 +432,7 @@ static void set_drained_key_again(struct recorder *recorder, const struct tw_tas
 	tw_remove_timer(wheel, "shared", 6);
 }
 
-static void drain_function_may_call_the_wheel(void **state)
+TEST(layouts, drain_function_may_call_the_wheel)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -457,7 +454,7 @@ static void drain_in_drain_function(struct recorder *recorder, const struct tw_t
 	tw_drain(recorder->wheel, record_drain, recorder);
 }
 
-static void drain_function_may_drain_again(void **state)
+TEST(layouts, drain_function_may_drain_again)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -471,7 +468,7 @@ static void drain_function_may_drain_again(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_may_be_called_twice(void **state)
+TEST(layouts, stop_may_be_called_twice)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -481,7 +478,7 @@ static void stop_may_be_called_twice(void **state)
 	recorder_close(recorder);
 }
 
-static void nothing_runs_after_stop(void **state)
+TEST(layouts, nothing_runs_after_stop)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -513,7 +510,7 @@ static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
 	}
 }
 
-static void removed_timers_give_their_memory_back_at_once(void **state)
+TEST(layouts, removed_timers_give_their_memory_back_at_once)
 {
 	struct tw_options options = variant_options(*state, (struct tw_options){0});
 	struct tw_wheel *wheel;
@@ -530,7 +527,7 @@ static void removed_timers_give_their_memory_back_at_once(void **state)
 	tw_destroy(wheel);
 }
 
-static void long_advance_drops_no_tick_and_runs_all_in_deadline_order(void **state)
+TEST(ordered, long_advance_drops_no_tick_and_runs_all_in_deadline_order)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	char key[16];
@@ -553,7 +550,7 @@ static void long_advance_drops_no_tick_and_runs_all_in_deadline_order(void **sta
 	recorder_close(recorder);
 }
 
-static void slow_task_holds_up_none_of_its_tick(void **state)
+TEST(pool, slow_task_holds_up_none_of_its_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -570,37 +567,3 @@ static void slow_task_holds_up_none_of_its_tick(void **state)
 	assert_int_equal(event_count(recorder), 101);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(no_interval_is_refused),
-	TEST_EVERYWHERE(timer_set_for_half_a_step_runs_at_the_next_tick),
-	TEST_EVERYWHERE(timer_set_twice_runs_once_with_the_second_value_and_delay),
-	TEST_EVERYWHERE(wrong_delay_is_refused),
-	TEST_EVERYWHERE(calls_after_stop_are_refused),
-	TEST_EVERYWHERE(timer_moved_later_runs_then_and_not_before),
-	TEST_EVERYWHERE(timer_moved_to_half_a_step_runs_without_a_tick),
-	TEST_EVERYWHERE(timer_moved_earlier_runs_then),
-	TEST_EVERYWHERE(removed_timer_does_not_run),
-	TEST_EVERYWHERE(moved_and_then_removed_timer_does_not_run),
-	TEST_EVERYWHERE(timer_runs_at_its_tick_in_any_lap),
-	TEST_EVERYWHERE(timer_set_and_moved_before_the_wheel_turns_runs_at_its_tick),
-	TEST_EVERYWHERE(timer_set_and_moved_twice_runs_at_its_last_tick),
-	TEST_EVERYWHERE(timer_set_after_the_wheel_has_turned_runs_at_its_tick),
-	TEST_EVERYWHERE(timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick),
-	TEST_EVERYWHERE(drain_gives_back_every_timer_once_and_a_second_drain_none),
-	TEST_EVERYWHERE(timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
-	TEST_EVERYWHERE(timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23),
-	TEST_DRIVEN(moved_timer_never_runs_a_lap_early_or_late),
-	TEST_DRIVEN(replaced_timer_never_runs_a_lap_early_or_late),
-	TEST_EVERYWHERE(move_under_one_interval_runs_exactly_once),
-	TEST_EVERYWHERE(drained_key_that_is_set_again_runs_once),
-	TEST_EVERYWHERE(drain_function_may_call_the_wheel),
-	TEST_EVERYWHERE(drain_function_may_drain_again),
-	TEST_EVERYWHERE(stop_may_be_called_twice),
-	TEST_EVERYWHERE(nothing_runs_after_stop),
-	TEST_EVERYWHERE(removed_timers_give_their_memory_back_at_once),
-	TEST_INLINE(long_advance_drops_no_tick_and_runs_all_in_deadline_order),
-	TEST_POOL(slow_task_holds_up_none_of_its_tick),
-};
-
-TEST_PROGRAM(tests)

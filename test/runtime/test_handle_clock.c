@@ -3,7 +3,6 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/wait.h"
 
 #define TICK TW_MILLISECOND
 
@@ -38,7 +37,7 @@ static void diary_open(struct diary *diary, const struct variant *variant)
 	assert_status(tw_create(&diary->wheel, TICK, 512, ignore_task, &options), TW_OK);
 }
 
-static void periodic_timer_is_neither_early_nor_drifts(void **state)
+TEST(with_owner, periodic_timer_is_neither_early_nor_drifts)
 {
 	tw_duration first = 3 * TICK;
 	tw_duration period = 2 * TICK + TICK / 3;
@@ -61,7 +60,7 @@ static void periodic_timer_is_neither_early_nor_drifts(void **state)
 	tw_destroy(diary.wheel);
 }
 
-static void reset_reaches_a_sleeping_owner(void **state)
+TEST(with_owner, reset_reaches_a_sleeping_owner)
 {
 	static struct diary diary;
 	struct tw_timer timer;
@@ -83,7 +82,7 @@ static void reset_reaches_a_sleeping_owner(void **state)
 	tw_destroy(diary.wheel);
 }
 
-static void stop_reaches_a_sleeping_owner(void **state)
+TEST(with_owner, stop_reaches_a_sleeping_owner)
 {
 	static struct diary diary;
 	struct tw_timer timer;
@@ -101,14 +100,3 @@ static void stop_reaches_a_sleeping_owner(void **state)
 	}
 	tw_destroy(diary.wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_BOTH(threads, periodic_timer_is_neither_early_nor_drifts),
-	TEST_BOTH(owner, periodic_timer_is_neither_early_nor_drifts),
-	TEST_BOTH(threads, reset_reaches_a_sleeping_owner),
-	TEST_BOTH(owner, reset_reaches_a_sleeping_owner),
-	TEST_BOTH(threads, stop_reaches_a_sleeping_owner),
-	TEST_BOTH(owner, stop_reaches_a_sleeping_owner),
-};
-
-TEST_PROGRAM(tests)

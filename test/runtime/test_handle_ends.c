@@ -4,16 +4,13 @@
 
 #include "support/probe.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* Checks that the timer was released or drained once, as a handle: with no key. */
 static void assert_returned_without_key(struct recorder *recorder, uintptr_t number)
 {
 	assert_int_equal(event_of(recorder, number).key_size, 0);
 }
 
-static void keyed_timers_and_handles_run_in_one_order(void **state)
+TEST(ordered, keyed_timers_and_handles_run_in_one_order)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -30,7 +27,7 @@ static void keyed_timers_and_handles_run_in_one_order(void **state)
 	recorder_close(recorder);
 }
 
-static void pending_counts_handles(void **state)
+TEST(everywhere, pending_counts_handles)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -53,7 +50,7 @@ static void pending_counts_handles(void **state)
 	recorder_close(recorder);
 }
 
-static void drain_gives_handles_with_their_argument_and_no_key(void **state)
+TEST(everywhere, drain_gives_handles_with_their_argument_and_no_key)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
@@ -97,7 +94,7 @@ static void assert_noted_for(const struct probe *probe)
 	assert_int_equal(found, 1);
 }
 
-static void release_and_drain_functions_get_the_handle_and_its_run(void **state)
+TEST(everywhere, release_and_drain_functions_get_the_handle_and_its_run)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {{0}};
@@ -126,7 +123,7 @@ static void release_and_drain_functions_get_the_handle_and_its_run(void **state)
 	recorder_close(recorder);
 }
 
-static void handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all(void **state)
+TEST(everywhere, handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all)
 {
 	struct recorder *recorder = probes_open(*state);
 	enum tw_status statuses[100];
@@ -156,7 +153,7 @@ static void handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all
 	recorder_close(recorder);
 }
 
-static void wheel_stop_releases_pending_arguments_with_no_key(void **state)
+TEST(everywhere, wheel_stop_releases_pending_arguments_with_no_key)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
@@ -182,7 +179,7 @@ static void wheel_stop_releases_pending_arguments_with_no_key(void **state)
 	recorder_close(recorder);
 }
 
-static void wheel_stop_releases_arguments_that_are_still_in_the_queue(void **state)
+TEST(everywhere, wheel_stop_releases_arguments_that_are_still_in_the_queue)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -200,7 +197,7 @@ static void wheel_stop_releases_arguments_that_are_still_in_the_queue(void **sta
 	recorder_close(recorder);
 }
 
-static void jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop(void **state)
+TEST(pool, jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop)
 {
 	struct probe held[2];
 	struct probe probes[4] = {0};
@@ -223,7 +220,7 @@ static void jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop(void
 	recorder_close(recorder);
 }
 
-static void destroy_releases_handles_and_waits_for_running_ones(void **state)
+TEST(pool, destroy_releases_handles_and_waits_for_running_ones)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe held;
@@ -256,7 +253,7 @@ static void drain_and_stop_the_rest(void *context, const struct tw_task *task)
 			probes[i].answers[1] = TW_RUNNING;
 }
 
-static void drain_function_may_stop_what_is_still_to_be_drained(void **state)
+TEST(ordered, drain_function_may_stop_what_is_still_to_be_drained)
 {
 	static struct probe probes[DRAINED_PROBES];
 	struct recorder *recorder = probes_open(*state);
@@ -295,7 +292,7 @@ static void start_another_now_and_stop(struct probe *probe)
 }
 
 /* It waits for the next turn: pending, but not in the wheel. */
-static void handle_set_for_now_in_a_task_is_drained_and_stopped_like_others(void **state)
+TEST(ordered, handle_set_for_now_in_a_task_is_drained_and_stopped_like_others)
 {
 	for (int stops = 0; stops < 2; stops++) {
 		struct recorder *recorder = probes_open(*state);
@@ -317,7 +314,7 @@ static void handle_set_for_now_in_a_task_is_drained_and_stopped_like_others(void
 	}
 }
 
-static void without_release_a_wheel_drops_its_handles_silently(void **state)
+TEST(everywhere, without_release_a_wheel_drops_its_handles_silently)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -342,7 +339,7 @@ static void stop_its_wheel(struct probe *probe)
 	probe->answers[3] = tw_after_func(probe->recorder->wheel, 0, probe_run, probe, NULL);
 }
 
-static void after_a_timer_that_stops_the_wheel_nothing_runs(void **state)
+TEST(ordered, after_a_timer_that_stops_the_wheel_nothing_runs)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
@@ -362,7 +359,7 @@ static void after_a_timer_that_stops_the_wheel_nothing_runs(void **state)
 	recorder_close(recorder);
 }
 
-static void after_a_worker_has_stopped_the_wheel_nothing_runs(void **state)
+TEST(pool, after_a_worker_has_stopped_the_wheel_nothing_runs)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
@@ -405,7 +402,7 @@ static void assert_handle_calls_closed(struct recorder *recorder, struct probe *
 	assert_status(tw_after_func(wheel, INTERVAL, probe_run, probe, NULL), TW_CLOSED);
 }
 
-static void stopped_wheel_answers_closed_to_handle_calls(void **state)
+TEST(everywhere, stopped_wheel_answers_closed_to_handle_calls)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
@@ -434,7 +431,7 @@ static int child_calls_answer_closed(struct recorder *recorder, struct probe *pr
 	return event_count(recorder) == 0 ? 0 : 6;
 }
 
-static void in_a_forks_child_handle_calls_answer_closed(void **state)
+TEST(with_threads, in_a_forks_child_handle_calls_answer_closed)
 {
 	struct probe probe = {0};
 	struct recorder *recorder;
@@ -459,24 +456,3 @@ static void in_a_forks_child_handle_calls_answer_closed(void **state)
 	assert_executed_at(recorder, 1, INTERVAL);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_INLINE(keyed_timers_and_handles_run_in_one_order),
-	TEST_EVERYWHERE(pending_counts_handles),
-	TEST_EVERYWHERE(drain_gives_handles_with_their_argument_and_no_key),
-	TEST_EVERYWHERE(release_and_drain_functions_get_the_handle_and_its_run),
-	TEST_EVERYWHERE(handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all),
-	TEST_EVERYWHERE(wheel_stop_releases_pending_arguments_with_no_key),
-	TEST_EVERYWHERE(wheel_stop_releases_arguments_that_are_still_in_the_queue),
-	TEST_POOL(jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop),
-	TEST_POOL(destroy_releases_handles_and_waits_for_running_ones),
-	TEST_EVERYWHERE(without_release_a_wheel_drops_its_handles_silently),
-	TEST_INLINE(drain_function_may_stop_what_is_still_to_be_drained),
-	TEST_INLINE(handle_set_for_now_in_a_task_is_drained_and_stopped_like_others),
-	TEST_INLINE(after_a_timer_that_stops_the_wheel_nothing_runs),
-	TEST_POOL(after_a_worker_has_stopped_the_wheel_nothing_runs),
-	TEST_EVERYWHERE(stopped_wheel_answers_closed_to_handle_calls),
-	TEST_WITH_THREADS(in_a_forks_child_handle_calls_answer_closed),
-};
-
-TEST_PROGRAM(tests)

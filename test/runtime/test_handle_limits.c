@@ -5,7 +5,7 @@
 #include "support/memory.h"
 #include "support/probe.h"
 
-static void at_the_end_of_the_clock_now_is_now_and_later_is_never(void **state)
+TEST(everywhere, at_the_end_of_the_clock_now_is_now_and_later_is_never)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
@@ -29,7 +29,7 @@ static void at_the_end_of_the_clock_now_is_now_and_later_is_never(void **state)
 	recorder_close(recorder);
 }
 
-static void wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock(void **state)
+TEST(everywhere, wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -52,7 +52,7 @@ static void wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock(void **sta
 	recorder_close(recorder);
 }
 
-static void periods_as_long_as_the_clock_do_not_overflow(void **state)
+TEST(everywhere, periods_as_long_as_the_clock_do_not_overflow)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe often = {.recorder = recorder, .number = 1};
@@ -71,7 +71,7 @@ static void periods_as_long_as_the_clock_do_not_overflow(void **state)
 	recorder_close(recorder);
 }
 
-static void handle_calls_with_bad_arguments_are_refused(void **state)
+TEST(everywhere, handle_calls_with_bad_arguments_are_refused)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -94,7 +94,7 @@ static void handle_calls_with_bad_arguments_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void full_queue_refuses_handles_but_no_reset_and_no_stop(void **state)
+TEST(by_caller, full_queue_refuses_handles_but_no_reset_and_no_stop)
 {
 	struct recorder *recorder = probes_open_with(
 		*state, (struct tw_options){.queue_capacity = 8, .when_full = TW_WHEN_FULL_FAIL});
@@ -121,7 +121,7 @@ static void full_queue_refuses_handles_but_no_reset_and_no_stop(void **state)
 	recorder_close(recorder);
 }
 
-static void no_call_hangs_on_a_queue_full_of_handles(void **state)
+TEST(everywhere, no_call_hangs_on_a_queue_full_of_handles)
 {
 	struct recorder *recorder =
 		probes_open_with(*state, (struct tw_options){.queue_capacity = 4});
@@ -167,7 +167,7 @@ static void set_and_stop_many(struct tw_wheel *wheel)
 	assert_int_equal(tw_pending(wheel), 0);
 }
 
-static void many_timers_stopped_one_by_one_leave_no_memory_behind(void **state)
+TEST(inline_and_threads, many_timers_stopped_one_by_one_leave_no_memory_behind)
 {
 	struct recorder *recorder = open_measured(*state);
 	long before;
@@ -194,7 +194,7 @@ static void set_many_and_stop_them(struct tw_wheel *wheel, struct tw_timer *time
 	assert_int_equal(tw_pending(wheel), 0);
 }
 
-static void many_timers_stopped_together_leave_their_memory_to_the_next(void **state)
+TEST(inline_and_threads, many_timers_stopped_together_leave_their_memory_to_the_next)
 {
 	struct recorder *recorder = open_measured(*state);
 	struct tw_timer *timers;
@@ -223,7 +223,7 @@ static void run_many(struct recorder *recorder)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 }
 
-static void many_timers_that_have_run_leave_no_memory_behind(void **state)
+TEST(inline_and_threads, many_timers_that_have_run_leave_no_memory_behind)
 {
 	struct recorder *recorder = open_measured(*state);
 	long before;
@@ -235,21 +235,3 @@ static void many_timers_that_have_run_leave_no_memory_behind(void **state)
 	assert_in_range(resident_memory(), 1, before + 4 * MIB);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(at_the_end_of_the_clock_now_is_now_and_later_is_never),
-	TEST_EVERYWHERE(wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock),
-	TEST_EVERYWHERE(periods_as_long_as_the_clock_do_not_overflow),
-	TEST_EVERYWHERE(handle_calls_with_bad_arguments_are_refused),
-	TEST_DRIVEN(full_queue_refuses_handles_but_no_reset_and_no_stop),
-	TEST_BOTH(workers, full_queue_refuses_handles_but_no_reset_and_no_stop),
-	TEST_EVERYWHERE(no_call_hangs_on_a_queue_full_of_handles),
-	TEST_BOTH(inline, many_timers_stopped_one_by_one_leave_no_memory_behind),
-	TEST_BOTH(threads, many_timers_stopped_one_by_one_leave_no_memory_behind),
-	TEST_BOTH(inline, many_timers_stopped_together_leave_their_memory_to_the_next),
-	TEST_BOTH(threads, many_timers_stopped_together_leave_their_memory_to_the_next),
-	TEST_BOTH(inline, many_timers_that_have_run_leave_no_memory_behind),
-	TEST_BOTH(threads, many_timers_that_have_run_leave_no_memory_behind),
-};
-
-TEST_PROGRAM(tests)

@@ -4,7 +4,7 @@
 
 #include "support/probe.h"
 
-static void kafka_expired_timers_run_at_the_first_advance_by_nothing(void **state)
+TEST(everywhere, kafka_expired_timers_run_at_the_first_advance_by_nothing)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
@@ -42,7 +42,7 @@ static struct recorder *kafka_open(const struct variant *variant, tw_duration *d
 	return recorder;
 }
 
-static void kafka_timers_run_once_each_at_their_delay(void **state)
+TEST(everywhere, kafka_timers_run_once_each_at_their_delay)
 {
 	tw_duration delays[KAFKA_TIMERS];
 	struct recorder *recorder = kafka_open(*state, delays);
@@ -56,7 +56,7 @@ static void kafka_timers_run_once_each_at_their_delay(void **state)
 	recorder_close(recorder);
 }
 
-static void kafka_timers_run_in_the_order_of_deadline_and_setting(void **state)
+TEST(ordered, kafka_timers_run_in_the_order_of_deadline_and_setting)
 {
 	tw_duration delays[KAFKA_TIMERS];
 	struct recorder *recorder = kafka_open(*state, delays);
@@ -74,7 +74,7 @@ static void kafka_timers_run_in_the_order_of_deadline_and_setting(void **state)
 	recorder_close(recorder);
 }
 
-static void russell_luo_delays_are_met_to_the_tick(void **state)
+TEST(everywhere, russell_luo_delays_are_met_to_the_tick)
 {
 	static const int delays[] = {1, 5, 10, 50, 100, 500, 1000};
 	struct recorder *recorder = probes_open(*state);
@@ -88,7 +88,7 @@ static void russell_luo_delays_are_met_to_the_tick(void **state)
 	recorder_close(recorder);
 }
 
-static void russell_luo_timer_stopped_shortly_before_its_deadline_is_silent(void **state)
+TEST(everywhere, russell_luo_timer_stopped_shortly_before_its_deadline_is_silent)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_one(*state, &probe, 1000 * INTERVAL);
@@ -101,7 +101,7 @@ static void russell_luo_timer_stopped_shortly_before_its_deadline_is_silent(void
 	recorder_close(recorder);
 }
 
-static void netty_limit_refuses_the_third_until_one_is_stopped(void **state)
+TEST(everywhere, netty_limit_refuses_the_third_until_one_is_stopped)
 {
 	struct recorder *recorder = probes_open_with(
 		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
@@ -124,7 +124,7 @@ static void netty_limit_refuses_the_third_until_one_is_stopped(void **state)
 	recorder_close(recorder);
 }
 
-static void netty_longest_delay_never_fires_whatever_the_clock(void **state)
+TEST(everywhere, netty_longest_delay_never_fires_whatever_the_clock)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
@@ -143,7 +143,7 @@ static void netty_longest_delay_never_fires_whatever_the_clock(void **state)
 	recorder_close(recorder);
 }
 
-static void agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next(void **state)
+TEST(everywhere, agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -160,7 +160,7 @@ static void agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next(voi
 	recorder_close(recorder);
 }
 
-static void agrona_deadline_in_the_past_fires_now(void **state)
+TEST(everywhere, agrona_deadline_in_the_past_fires_now)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
@@ -175,7 +175,7 @@ static void agrona_deadline_in_the_past_fires_now(void **state)
 	recorder_close(recorder);
 }
 
-static void agrona_second_stop_finds_nothing(void **state)
+TEST(everywhere, agrona_second_stop_finds_nothing)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_one(*state, &probe, 5 * INTERVAL);
@@ -210,7 +210,7 @@ static void caffeine_run(const struct variant *variant, tw_duration now)
 	recorder_close(recorder);
 }
 
-static void caffeine_timers_fire_between_the_steps_they_must(void **state)
+TEST(everywhere, caffeine_timers_fire_between_the_steps_they_must)
 {
 	static const tw_duration clocks[] = {
 		0, 1, TW_HOUR + 1, INT64_C(1) << 32, INT64_MAX / 2, INT64_MAX - 11 * TW_MINUTE};
@@ -219,7 +219,7 @@ static void caffeine_timers_fire_between_the_steps_they_must(void **state)
 		caffeine_run(*state, clocks[i]);
 }
 
-static void caffeine_timers_fire_near_the_end_of_the_clock(void **state)
+TEST(everywhere, caffeine_timers_fire_near_the_end_of_the_clock)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
@@ -244,7 +244,7 @@ static void caffeine_timers_fire_near_the_end_of_the_clock(void **state)
 	recorder_close(recorder);
 }
 
-static void tokio_resets_move_the_deadline_and_only_the_last_counts(void **state)
+TEST(everywhere, tokio_resets_move_the_deadline_and_only_the_last_counts)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -269,7 +269,7 @@ static void tokio_resets_move_the_deadline_and_only_the_last_counts(void **state
 	recorder_close(recorder);
 }
 
-static void tokio_next_wake_is_that_of_the_nearer_timer(void **state)
+TEST(inline, tokio_next_wake_is_that_of_the_nearer_timer)
 {
 	struct recorder *recorder = recorder_open(*state, 1024);
 	struct probe probes[3] = {0};
@@ -294,7 +294,7 @@ static void start_again_at_once(struct probe *probe)
 	probe->answers[0] |= tw_after_func(probe->recorder->wheel, 0, probe_run, probe, NULL);
 }
 
-static void libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn(void **state)
+TEST(inline, libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = start_again_at_once};
@@ -313,7 +313,7 @@ static void libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn(void **st
 	recorder_close(recorder);
 }
 
-static void libuv_equal_deadlines_run_in_the_order_of_setting(void **state)
+TEST(ordered, libuv_equal_deadlines_run_in_the_order_of_setting)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
@@ -342,7 +342,7 @@ static void folly_stop_fifth_and_rearm(struct probe *probe)
 	probe->answers[1] = probe_reset(probe, 5 * INTERVAL);
 }
 
-static void folly_timers_that_stop_others_of_their_tick_and_rearm_themselves(void **state)
+TEST(ordered, folly_timers_that_stop_others_of_their_tick_and_rearm_themselves)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{.in_run = folly_stop_second_and_fourth, .others = probes},
@@ -363,25 +363,3 @@ static void folly_timers_that_stop_others_of_their_tick_and_rearm_themselves(voi
 		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(kafka_expired_timers_run_at_the_first_advance_by_nothing),
-	TEST_EVERYWHERE(kafka_timers_run_once_each_at_their_delay),
-	TEST_INLINE(kafka_timers_run_in_the_order_of_deadline_and_setting),
-	TEST_EVERYWHERE(russell_luo_delays_are_met_to_the_tick),
-	TEST_EVERYWHERE(russell_luo_timer_stopped_shortly_before_its_deadline_is_silent),
-	TEST_EVERYWHERE(netty_limit_refuses_the_third_until_one_is_stopped),
-	TEST_EVERYWHERE(netty_longest_delay_never_fires_whatever_the_clock),
-	TEST_EVERYWHERE(agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next),
-	TEST_EVERYWHERE(agrona_deadline_in_the_past_fires_now),
-	TEST_EVERYWHERE(agrona_second_stop_finds_nothing),
-	TEST_EVERYWHERE(caffeine_timers_fire_between_the_steps_they_must),
-	TEST_EVERYWHERE(caffeine_timers_fire_near_the_end_of_the_clock),
-	TEST_EVERYWHERE(tokio_resets_move_the_deadline_and_only_the_last_counts),
-	TEST_DRIVEN(tokio_next_wake_is_that_of_the_nearer_timer),
-	TEST_DRIVEN(libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn),
-	TEST_INLINE(libuv_equal_deadlines_run_in_the_order_of_setting),
-	TEST_INLINE(folly_timers_that_stop_others_of_their_tick_and_rearm_themselves),
-};
-
-TEST_PROGRAM(tests)

@@ -7,8 +7,6 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #define TICK TW_MILLISECOND
 
@@ -310,17 +308,17 @@ static void run_stop_race(const struct variant *variant, size_t count, act_fn *a
 	}
 }
 
-static void of_two_stops_and_the_run_exactly_one_wins(void **state)
+TEST(threads, of_two_stops_and_the_run_exactly_one_wins)
 {
 	run_stop_race(*state, TIMERS, stop_each);
 }
 
-static void of_two_stops_and_the_run_exactly_one_wins_with_fewer(void **state)
+TEST(everywhere, of_two_stops_and_the_run_exactly_one_wins_with_fewer)
 {
 	run_stop_race(*state, TIMERS / 10, stop_each);
 }
 
-static void after_stop_wait_nothing_runs(void **state)
+TEST(with_owner, after_stop_wait_nothing_runs)
 {
 	run_stop_race(*state, TIMERS / 10, stop_own_and_wait);
 }
@@ -376,7 +374,7 @@ static void run_end_race(const struct variant *variant, uint64_t round)
 	race_close();
 }
 
-static void each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped(void **state)
+TEST(with_owner, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped)
 {
 	for (uint64_t round = 0; round < TEST_SHARE_OF(300); round++)
 		run_end_race(*state, round);
@@ -399,7 +397,7 @@ static void reset_or_stop(struct racer *racer, struct entry *entry)
 }
 
 /* These are enough for the handing over of drained timers to take a while. */
-static void timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over(void **state)
+TEST(with_owner, timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over)
 {
 	struct racer racers[RACERS];
 	size_t drained = 0;
@@ -462,7 +460,7 @@ static void judge_resets(void)
 	assert_int_equal(tw_pending(race.wheel), 0);
 }
 
-static void reset_timer_does_not_run_at_its_old_deadline(void **state)
+TEST(with_owner, reset_timer_does_not_run_at_its_old_deadline)
 {
 	struct racer racers[RACERS];
 
@@ -614,7 +612,7 @@ static void run_mixed_race(const struct variant *variant, size_t count, uint64_t
 	race_close();
 }
 
-static void resets_stops_and_periods_race_and_keep_their_promises(void **state)
+TEST(with_owner, resets_stops_and_periods_race_and_keep_their_promises)
 {
 	for (uint64_t round = 0; round < 20; round++)
 		run_mixed_race(*state, TIMERS / 200, round);
@@ -728,29 +726,8 @@ static void run_owner_race(const struct variant *variant, uint64_t round)
 	race_close();
 }
 
-static void argument_falls_to_one_whenever_a_stop_meets_the_runs(void **state)
+TEST(with_owner, argument_falls_to_one_whenever_a_stop_meets_the_runs)
 {
 	for (uint64_t round = 0; round < TEST_SHARE_OF(40); round++)
 		run_owner_race(*state, round);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_BOTH(threads, of_two_stops_and_the_run_exactly_one_wins),
-	TEST_BOTH(owner, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
-	TEST_BOTH(inline, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
-	TEST_BOTH(workers, of_two_stops_and_the_run_exactly_one_wins_with_fewer),
-	TEST_BOTH(threads, after_stop_wait_nothing_runs),
-	TEST_BOTH(owner, after_stop_wait_nothing_runs),
-	TEST_BOTH(threads, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
-	TEST_BOTH(owner, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped),
-	TEST_BOTH(threads, timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
-	TEST_BOTH(owner, timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over),
-	TEST_BOTH(threads, reset_timer_does_not_run_at_its_old_deadline),
-	TEST_BOTH(owner, reset_timer_does_not_run_at_its_old_deadline),
-	TEST_BOTH(threads, resets_stops_and_periods_race_and_keep_their_promises),
-	TEST_BOTH(owner, resets_stops_and_periods_race_and_keep_their_promises),
-	TEST_BOTH(threads, argument_falls_to_one_whenever_a_stop_meets_the_runs),
-	TEST_BOTH(owner, argument_falls_to_one_whenever_a_stop_meets_the_runs),
-};
-
-TEST_PROGRAM(tests)

@@ -5,12 +5,11 @@
 #include "base/clock.h"
 #include "support/blocked_call.h"
 #include "support/probe.h"
-#include "support/wait.h"
 
 #include "runtime/ask.h"
 #include "runtime/apply.h"
 
-static void reset_reaches_a_timer_in_the_queue_and_in_the_wheel(void **state)
+TEST(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
@@ -37,7 +36,7 @@ static void reset_reaches_a_timer_in_the_queue_and_in_the_wheel(void **state)
 	recorder_close(recorder);
 }
 
-static void reset_counts_from_the_call_and_rounds_up(void **state)
+TEST(everywhere, reset_counts_from_the_call_and_rounds_up)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
@@ -58,7 +57,7 @@ static void reset_counts_from_the_call_and_rounds_up(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_reset_many_times_runs_once_at_the_last_deadline(void **state)
+TEST(everywhere, timer_reset_many_times_runs_once_at_the_last_deadline)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
@@ -85,7 +84,7 @@ static void stop_probe(void *argument)
 /* This flag of a handle's state says that a thread has locked it. */
 enum { BUSY = 1 << 6 };
 
-static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
+TEST(inline, stop_that_waits_for_a_reset_leaves_the_processor_to_it)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct handle_table *table = &recorder->wheel->owner.out.handles;
@@ -110,7 +109,7 @@ static void stop_that_waits_for_a_reset_leaves_the_processor_to_it(void **state)
 	recorder_close(recorder);
 }
 
-static void reset_of_a_done_or_stopped_timer_finds_nothing(void **state)
+TEST(everywhere, reset_of_a_done_or_stopped_timer_finds_nothing)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -127,7 +126,7 @@ static void reset_of_a_done_or_stopped_timer_finds_nothing(void **state)
 	recorder_close(recorder);
 }
 
-static void job_of_the_pool_that_has_not_begun_can_be_reset(void **state)
+TEST(pool, job_of_the_pool_that_has_not_begun_can_be_reset)
 {
 	struct probe held[2];
 	struct probe probes[4] = {0};
@@ -157,7 +156,7 @@ static void start_another_now(struct probe *probe)
 		tw_after_func(probe->recorder->wheel, 0, probe_run, other, &other->timer);
 }
 
-static void timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance(void **state)
+TEST(ordered, timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe other = {.recorder = recorder, .number = 2};
@@ -178,7 +177,7 @@ static void reset_the_other_to_now(struct probe *probe)
 }
 
 /* Each is in the wheel while the other runs. */
-static void timers_that_reset_one_another_to_now_let_the_clock_go_on(void **state)
+TEST(ordered, timers_that_reset_one_another_to_now_let_the_clock_go_on)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe left = {.in_run = reset_the_other_to_now};
@@ -195,7 +194,7 @@ static void timers_that_reset_one_another_to_now_let_the_clock_go_on(void **stat
 }
 
 /* The owner sleeps, and is woken by the worker. */
-static void job_that_was_reset_is_pending_again_without_being_asked_for(void **state)
+TEST(threads, job_that_was_reset_is_pending_again_without_being_asked_for)
 {
 	struct probe probe = {0};
 	struct probe held[2];
@@ -212,7 +211,7 @@ static void job_that_was_reset_is_pending_again_without_being_asked_for(void **s
 	recorder_close(recorder);
 }
 
-static void reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late(void **state)
+TEST(pool, reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late)
 {
 	struct probe held[2];
 	struct probe probe = {0};
@@ -234,7 +233,7 @@ static void reset_twice_in_the_first_run(struct probe *probe)
 	probe->answers[1] = probe_reset(probe, 5 * INTERVAL);
 }
 
-static void timer_reset_in_its_own_run_runs_again(void **state)
+TEST(everywhere, timer_reset_in_its_own_run_runs_again)
 {
 	struct probe probe = {.in_run = reset_twice_in_the_first_run};
 	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
@@ -256,7 +255,7 @@ static void stop_and_reset_in_its_own_run(struct probe *probe)
 	probe->answers[2] = probe_reset(probe, 3 * INTERVAL);
 }
 
-static void timer_that_has_stopped_itself_cannot_be_reset(void **state)
+TEST(everywhere, timer_that_has_stopped_itself_cannot_be_reset)
 {
 	struct probe probe = {.in_run = stop_and_reset_in_its_own_run};
 	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
@@ -270,7 +269,7 @@ static void timer_that_has_stopped_itself_cannot_be_reset(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_reset_while_it_runs_runs_again_after_it(void **state)
+TEST(pool, timer_reset_while_it_runs_runs_again_after_it)
 {
 	struct probe probe;
 	struct recorder *recorder = probes_open_held(*state, &probe);
@@ -287,7 +286,7 @@ static void timer_reset_while_it_runs_runs_again_after_it(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_reset_while_it_runs_can_be_stopped(void **state)
+TEST(pool, timer_reset_while_it_runs_can_be_stopped)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2];
@@ -309,7 +308,7 @@ static void timer_reset_while_it_runs_can_be_stopped(void **state)
 	recorder_close(recorder);
 }
 
-static void timers_of_one_tick_run_in_the_order_of_their_commands(void **state)
+TEST(ordered, timers_of_one_tick_run_in_the_order_of_their_commands)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -328,7 +327,7 @@ static void timers_of_one_tick_run_in_the_order_of_their_commands(void **state)
 }
 
 /* Its deadline has passed and its tick is to come. The new deadline is later, and now. */
-static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void **state)
+TEST(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -346,7 +345,7 @@ static void timer_reset_to_now_between_its_deadline_and_its_tick_runs_now(void *
 }
 
 /* Threads that reset timers faster than the owner applies the resets do this. */
-static void request_is_served_although_resets_come_without_end(void **state)
+TEST(inline, request_is_served_although_resets_come_without_end)
 {
 	enum { TIMERS = 400, SEEN = 64 };
 	static struct probe probes[TIMERS];
@@ -375,7 +374,7 @@ static void request_is_served_although_resets_come_without_end(void **state)
 	recorder_close(recorder);
 }
 
-static void reset_does_not_wait_for_commands_before_it(void **state)
+TEST(inline, reset_does_not_wait_for_commands_before_it)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -395,7 +394,7 @@ static void reset_does_not_wait_for_commands_before_it(void **state)
 }
 
 /* The owner notices the reset at the old deadline. */
-static void timer_that_was_put_off_waits_at_its_old_deadline_unseen(void **state)
+TEST(everywhere, timer_that_was_put_off_waits_at_its_old_deadline_unseen)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
@@ -425,7 +424,7 @@ static void note_deadline(struct recorder *recorder, const struct tw_task *task)
 	*(tw_duration *)recorder->argument = task->deadline;
 }
 
-static void timer_that_was_put_off_is_drained_and_released_with_its_last_deadline(void **state)
+TEST(everywhere, timer_that_was_put_off_is_drained_and_released_with_its_last_deadline)
 {
 	for (int stops = 0; stops < 2; stops++) {
 		struct recorder *recorder = probes_open(*state);
@@ -452,7 +451,7 @@ static void reset_itself_to_now(struct probe *probe)
 	probe->answers[0] |= probe_reset(probe, 0);
 }
 
-static void timer_that_resets_itself_to_now_runs_once_a_turn(void **state)
+TEST(inline, timer_that_resets_itself_to_now_runs_once_a_turn)
 {
 	struct probe probe = {.in_run = reset_itself_to_now};
 	struct recorder *recorder = probes_open_one(*state, &probe, 0);
@@ -479,7 +478,7 @@ static void reset_itself_to_now_after_a_while(struct probe *probe)
 	reset_itself_to_now(probe);
 }
 
-static void timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes(void **state)
+TEST(inline, timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes)
 {
 	struct probe probe = {.in_run = reset_itself_to_now_after_a_while};
 	struct recorder *recorder = probes_open_one(*state, &probe, 0);
@@ -501,7 +500,7 @@ static void run_again_at_once(void *argument)
 	may_fail(tw_after_func(probe->recorder->wheel, 0, run_again_at_once, probe, NULL));
 }
 
-static void timer_that_rearms_itself_at_once_for_ever_lets_others_go_on(void **state)
+TEST(everywhere, timer_that_rearms_itself_at_once_for_ever_lets_others_go_on)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe busy = {.recorder = recorder};
@@ -531,7 +530,7 @@ static void reset_itself_by_a_tick(struct probe *probe)
 	probe->answers[0] |= probe_reset(probe, INTERVAL);
 }
 
-static void timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance(void **state)
+TEST(ordered, timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.in_run = start_again_in_a_tick},
@@ -548,32 +547,3 @@ static void timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_adv
 	assert_status(probes[1].answers[0], TW_OK);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(reset_reaches_a_timer_in_the_queue_and_in_the_wheel),
-	TEST_EVERYWHERE(reset_counts_from_the_call_and_rounds_up),
-	TEST_EVERYWHERE(timer_reset_many_times_runs_once_at_the_last_deadline),
-	TEST_DRIVEN(stop_that_waits_for_a_reset_leaves_the_processor_to_it),
-	TEST_EVERYWHERE(reset_of_a_done_or_stopped_timer_finds_nothing),
-	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_reset),
-	TEST_INLINE(timers_that_reset_one_another_to_now_let_the_clock_go_on),
-	TEST_INLINE(timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance),
-	TEST_BOTH(threads, job_that_was_reset_is_pending_again_without_being_asked_for),
-	TEST_POOL(reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late),
-	TEST_EVERYWHERE(timer_reset_in_its_own_run_runs_again),
-	TEST_EVERYWHERE(timer_that_has_stopped_itself_cannot_be_reset),
-	TEST_POOL(timer_reset_while_it_runs_runs_again_after_it),
-	TEST_POOL(timer_reset_while_it_runs_can_be_stopped),
-	TEST_INLINE(timers_of_one_tick_run_in_the_order_of_their_commands),
-	TEST_EVERYWHERE(timer_reset_to_now_between_its_deadline_and_its_tick_runs_now),
-	TEST_IN(levels_inline, request_is_served_although_resets_come_without_end),
-	TEST_IN(levels_inline, reset_does_not_wait_for_commands_before_it),
-	TEST_EVERYWHERE(timer_that_was_put_off_waits_at_its_old_deadline_unseen),
-	TEST_EVERYWHERE(timer_that_was_put_off_is_drained_and_released_with_its_last_deadline),
-	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_turn),
-	TEST_DRIVEN(timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes),
-	TEST_EVERYWHERE(timer_that_rearms_itself_at_once_for_ever_lets_others_go_on),
-	TEST_INLINE(timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance),
-};
-
-TEST_PROGRAM(tests)

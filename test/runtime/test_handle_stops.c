@@ -6,11 +6,10 @@
 #include "support/test.h"
 
 #include "support/probe.h"
-#include "support/wait.h"
 
 #include "runtime/ask.h" /* for seeing waiters */
 
-static void stopped_timer_never_runs_and_is_not_released(void **state)
+TEST(everywhere, stopped_timer_never_runs_and_is_not_released)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -32,7 +31,7 @@ static void stopped_timer_never_runs_and_is_not_released(void **state)
 	recorder_close(recorder);
 }
 
-static void timer_that_is_due_now_can_still_be_stopped_in_the_queue(void **state)
+TEST(inline, timer_that_is_due_now_can_still_be_stopped_in_the_queue)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -47,7 +46,7 @@ static void timer_that_is_due_now_can_still_be_stopped_in_the_queue(void **state
 	recorder_close(recorder);
 }
 
-static void argument_goes_to_the_one_that_takes_it(void **state)
+TEST(everywhere, argument_goes_to_the_one_that_takes_it)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -96,7 +95,7 @@ static void take_in_its_own_run(struct probe *probe)
 	probe->answers[2] = tw_timer_take(wheel, probe->timer, &argument);
 }
 
-static void run_that_takes_its_own_timer_has_the_argument_of_the_next_run(void **state)
+TEST(everywhere, run_that_takes_its_own_timer_has_the_argument_of_the_next_run)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -122,7 +121,7 @@ static void stop_in_its_own_run(struct probe *probe)
 	probe->answers[1] = probe_stop(probe);
 }
 
-static void timer_that_stops_itself_learns_that_it_runs(void **state)
+TEST(everywhere, timer_that_stops_itself_learns_that_it_runs)
 {
 	struct probe probe = {.in_run = stop_in_its_own_run};
 	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
@@ -136,7 +135,7 @@ static void timer_that_stops_itself_learns_that_it_runs(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_during_the_run_answers_running_and_does_not_wait(void **state)
+TEST(pool, stop_during_the_run_answers_running_and_does_not_wait)
 {
 	struct probe probe;
 	struct recorder *recorder = probes_open_held(*state, &probe);
@@ -150,7 +149,7 @@ static void stop_during_the_run_answers_running_and_does_not_wait(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_wait_returns_after_the_run_has_ended(void **state)
+TEST(pool, stop_wait_returns_after_the_run_has_ended)
 {
 	struct probe probe;
 	struct recorder *recorder = probes_open_held(*state, &probe);
@@ -162,7 +161,7 @@ static void stop_wait_returns_after_the_run_has_ended(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run(void **state)
+TEST(pool, stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run)
 {
 	struct probe probe;
 	struct recorder *recorder = probes_open_held(*state, &probe);
@@ -190,7 +189,7 @@ static void *wait_for_run(void *argument)
 	return NULL;
 }
 
-static void several_threads_can_wait_for_one_run(void **state)
+TEST(pool, several_threads_can_wait_for_one_run)
 {
 	struct probe probe;
 	struct recorder *recorder = probes_open_held(*state, &probe);
@@ -213,7 +212,7 @@ static void several_threads_can_wait_for_one_run(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free(void **state)
+TEST(pool, stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free)
 {
 	struct probe probe;
 	struct recorder *recorder = probes_open_held(*state, &probe);
@@ -239,7 +238,7 @@ static void stop_wait_for_the_first_other(struct probe *probe)
 	probe->answers[1] = probe_stop_wait(&probe->others[1]);
 }
 
-static void task_may_stop_and_wait_for_others(void **state)
+TEST(everywhere, task_may_stop_and_wait_for_others)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe others[2] = {0};
@@ -256,7 +255,7 @@ static void task_may_stop_and_wait_for_others(void **state)
 	recorder_close(recorder);
 }
 
-static void task_on_a_worker_waits_for_the_run_on_the_other(void **state)
+TEST(pool, task_on_a_worker_waits_for_the_run_on_the_other)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
@@ -275,7 +274,7 @@ static void task_on_a_worker_waits_for_the_run_on_the_other(void **state)
 	recorder_close(recorder);
 }
 
-static void job_of_the_pool_that_has_not_begun_can_be_stopped(void **state)
+TEST(pool, job_of_the_pool_that_has_not_begun_can_be_stopped)
 {
 	struct probe held[2];
 	struct probe probes[3] = {0};
@@ -293,7 +292,7 @@ static void job_of_the_pool_that_has_not_begun_can_be_stopped(void **state)
 	recorder_close(recorder);
 }
 
-static void stale_handle_touches_no_later_timer_after_a_million_reuses(void **state)
+TEST(inline_and_threads, stale_handle_touches_no_later_timer_after_a_million_reuses)
 {
 	enum { REUSES = TEST_SHARE_OF(1000000) };
 	struct recorder *recorder = probes_open(*state);
@@ -329,7 +328,7 @@ static int compare_ids(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static void ids_are_never_none_and_never_the_same(void **state)
+TEST(inline_and_threads, ids_are_never_none_and_never_the_same)
 {
 	enum { IDS = TEST_SHARE_OF(300000) };
 	struct recorder *recorder = probes_open(*state);
@@ -361,7 +360,7 @@ static void drive_the_other_wheel(struct probe *probe)
 	probe->answers[1] = probe_stop_wait(probe);
 }
 
-static void run_that_drives_another_wheel_still_knows_its_own_timer(void **state)
+TEST(inline, run_that_drives_another_wheel_still_knows_its_own_timer)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct recorder *other = probes_open(*state);
@@ -378,7 +377,7 @@ static void run_that_drives_another_wheel_still_knows_its_own_timer(void **state
 	recorder_close(recorder);
 }
 
-static void handles_that_never_were_are_not_found(void **state)
+TEST(everywhere, handles_that_never_were_are_not_found)
 {
 	static const uint64_t ids[] = {0,
 				       1,
@@ -410,7 +409,7 @@ static void handles_that_never_were_are_not_found(void **state)
 	recorder_close(recorder);
 }
 
-static void handle_is_optional(void **state)
+TEST(everywhere, handle_is_optional)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.recorder = recorder, .number = 1},
@@ -424,28 +423,3 @@ static void handle_is_optional(void **state)
 	assert_released(recorder, 2, TW_STOPPED);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(stopped_timer_never_runs_and_is_not_released),
-	TEST_DRIVEN(timer_that_is_due_now_can_still_be_stopped_in_the_queue),
-	TEST_EVERYWHERE(argument_goes_to_the_one_that_takes_it),
-	TEST_EVERYWHERE(run_that_takes_its_own_timer_has_the_argument_of_the_next_run),
-	TEST_EVERYWHERE(timer_that_stops_itself_learns_that_it_runs),
-	TEST_POOL(stop_during_the_run_answers_running_and_does_not_wait),
-	TEST_POOL(stop_wait_returns_after_the_run_has_ended),
-	TEST_POOL(stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run),
-	TEST_POOL(several_threads_can_wait_for_one_run),
-	TEST_POOL(stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free),
-	TEST_EVERYWHERE(task_may_stop_and_wait_for_others),
-	TEST_POOL(task_on_a_worker_waits_for_the_run_on_the_other),
-	TEST_POOL(job_of_the_pool_that_has_not_begun_can_be_stopped),
-	TEST_BOTH(inline, stale_handle_touches_no_later_timer_after_a_million_reuses),
-	TEST_BOTH(threads, stale_handle_touches_no_later_timer_after_a_million_reuses),
-	TEST_BOTH(inline, ids_are_never_none_and_never_the_same),
-	TEST_BOTH(threads, ids_are_never_none_and_never_the_same),
-	TEST_EVERYWHERE(handles_that_never_were_are_not_found),
-	TEST_BOTH(inline, run_that_drives_another_wheel_still_knows_its_own_timer),
-	TEST_EVERYWHERE(handle_is_optional),
-};
-
-TEST_PROGRAM(tests)

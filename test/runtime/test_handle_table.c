@@ -47,7 +47,7 @@ static bool handle_comes_again(struct handle_table *table, const struct handle *
 	return false;
 }
 
-static void handle_is_used_up_to_its_last_generation_and_not_again(void **state)
+TEST(once, handle_is_used_up_to_its_last_generation_and_not_again)
 {
 	struct handle_table table;
 	struct handle *worn;
@@ -112,7 +112,7 @@ static void world_destroy(struct world *world)
 	free(world);
 }
 
-static void memory_of_a_handle_with_very_many_generations_is_kept(void **state)
+TEST(once, memory_of_a_handle_with_very_many_generations_is_kept)
 {
 	struct world *world = world_wear_one(last_forgotten + 1);
 	const struct handle *worn = world->handles[WORN];
@@ -133,7 +133,7 @@ static void memory_of_a_handle_with_very_many_generations_is_kept(void **state)
 	world_destroy(world);
 }
 
-static void memory_with_fewer_is_given_back_and_its_generations_go_on(void **state)
+TEST(once, memory_with_fewer_is_given_back_and_its_generations_go_on)
 {
 	struct world *world = world_wear_one(last_forgotten);
 	const struct handle *worn = world->handles[WORN];
@@ -150,11 +150,3 @@ static void memory_with_fewer_is_given_back_and_its_generations_go_on(void **sta
 	assert_int_equal(found, 1);
 	world_destroy(world);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(handle_is_used_up_to_its_last_generation_and_not_again),
-	cmocka_unit_test(memory_of_a_handle_with_very_many_generations_is_kept),
-	cmocka_unit_test(memory_with_fewer_is_given_back_and_its_generations_go_on),
-};
-
-TEST_PROGRAM(tests)

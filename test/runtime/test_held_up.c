@@ -8,10 +8,6 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/wait.h"
-
-#include <time.h>
-#include <unistd.h>
 
 #include "runtime/ask.h"
 
@@ -63,7 +59,7 @@ static void *flush(void *argument)
 }
 
 /* An owner that does not nap would turn all the time. */
-static void owner_naps_while_a_command_is_half_written(void **state)
+TEST(everywhere, owner_naps_while_a_command_is_half_written)
 {
 	struct recorder *recorder = recorder_open(*state, 8);
 	struct half_command half;
@@ -85,7 +81,7 @@ static void owner_naps_while_a_command_is_half_written(void **state)
 	recorder_close(recorder);
 }
 
-static void timers_run_while_a_command_is_half_written(void **state)
+TEST(threads, timers_run_while_a_command_is_half_written)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -125,7 +121,7 @@ static void *advance_by_one(void *argument)
 	return NULL;
 }
 
-static void task_that_fills_the_queue_naps_while_a_command_is_half_written(void **state)
+TEST(inline, task_that_fills_the_queue_naps_while_a_command_is_half_written)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -146,11 +142,3 @@ static void task_that_fills_the_queue_naps_while_a_command_is_half_written(void 
 	assert_status(call.status, TW_OK);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(owner_naps_while_a_command_is_half_written),
-	TEST_IN(levels_threads, timers_run_while_a_command_is_half_written),
-	TEST_DRIVEN(task_that_fills_the_queue_naps_while_a_command_is_half_written),
-};
-
-TEST_PROGRAM(tests)

@@ -5,7 +5,6 @@
 #include "support/memory.h"
 #include "support/recorder.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include "runtime/ask.h"
 
@@ -34,7 +33,7 @@ static int fill_queue(struct recorder *recorder, int first, enum tw_status *refu
 	return number - first;
 }
 
-static void full_queue_refuses_and_has_room_again_after_a_poll(void **state)
+TEST(by_caller, full_queue_refuses_and_has_room_again_after_a_poll)
 {
 	struct recorder *recorder = open_with_queue(*state, 50, TW_WHEN_FULL_FAIL);
 	enum tw_status refusal;
@@ -59,7 +58,7 @@ static void full_queue_refuses_and_has_room_again_after_a_poll(void **state)
 	recorder_close(recorder);
 }
 
-static void queue_holds_its_capacity_rounded_up_to_a_power_of_two(void **state)
+TEST(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two)
 {
 	static const int capacities[] = {2, 3, 4, 5, 8, 1000};
 	static const int rounded[] = {2, 4, 4, 8, 8, 1024};
@@ -80,7 +79,7 @@ static void queue_holds_its_capacity_rounded_up_to_a_power_of_two(void **state)
 	}
 }
 
-static void full_queue_can_be_stopped(void **state)
+TEST(inline, full_queue_can_be_stopped)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
 	enum tw_status refusal;
@@ -92,7 +91,7 @@ static void full_queue_can_be_stopped(void **state)
 	recorder_close(recorder);
 }
 
-static void full_queue_can_be_drained_or_says_so(void **state)
+TEST(inline, full_queue_can_be_drained_or_says_so)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
 	enum tw_status refusal;
@@ -110,7 +109,7 @@ static void full_queue_can_be_drained_or_says_so(void **state)
 	recorder_close(recorder);
 }
 
-static void caller_that_drives_never_hangs_on_a_full_queue(void **state)
+TEST(by_caller, caller_that_drives_never_hangs_on_a_full_queue)
 {
 	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
 
@@ -140,7 +139,7 @@ static void set_a_thousand(struct recorder *recorder, const struct tw_task *task
 			atomic_fetch_add(refused, 1);
 }
 
-static void task_never_hangs_on_a_full_queue(void **state)
+TEST(everywhere, task_never_hangs_on_a_full_queue)
 {
 	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
 	atomic_int refused = 0;
@@ -211,7 +210,7 @@ static uint64_t callers_that_wait(struct recorder *recorder)
 	return atomic_load(&recorder->wheel->owner.queue.waiting);
 }
 
-static void caller_waits_until_the_full_queue_has_room(void **state)
+TEST(owner, caller_waits_until_the_full_queue_has_room)
 {
 	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_WAIT);
 	pthread_t advancing = hold_up_owner(recorder);
@@ -231,7 +230,7 @@ static void caller_waits_until_the_full_queue_has_room(void **state)
 	recorder_close(recorder);
 }
 
-static void several_callers_wait_for_room_and_all_get_in(void **state)
+TEST(owner, several_callers_wait_for_room_and_all_get_in)
 {
 	struct recorder *recorder = open_with_queue(*state, 4, TW_WHEN_FULL_WAIT);
 	pthread_t advancing = hold_up_owner(recorder);
@@ -251,7 +250,7 @@ static void several_callers_wait_for_room_and_all_get_in(void **state)
 	recorder_close(recorder);
 }
 
-static void callers_that_wait_for_room_are_sent_home_by_stop(void **state)
+TEST(owner, callers_that_wait_for_room_are_sent_home_by_stop)
 {
 	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
 	pthread_t advancing = hold_up_owner(recorder);
@@ -292,7 +291,7 @@ static void move_often(struct recorder *recorder, const struct tw_task *task)
 	atomic_store((atomic_bool *)recorder->argument, true);
 }
 
-static void inline_task_gets_room_before_all_that_wait_for_it(void **state)
+TEST(owner, inline_task_gets_room_before_all_that_wait_for_it)
 {
 	struct recorder *recorder = recorder_create();
 	struct tw_options options = recorder_options(recorder, *state);
@@ -317,7 +316,7 @@ static void inline_task_gets_room_before_all_that_wait_for_it(void **state)
 }
 
 /* The time that a crowd may take before others overtake it does not depend on the tick. */
-static void crowds_have_as_long_at_every_interval(void **state)
+TEST(once, crowds_have_as_long_at_every_interval)
 {
 	static const tw_duration intervals[] = {1, TW_MICROSECOND, 100 * TW_MICROSECOND,
 						TW_MILLISECOND, TW_SECOND};
@@ -335,7 +334,7 @@ static void crowds_have_as_long_at_every_interval(void **state)
 }
 
 /* Timers are made in several sizes, by the size of the key. */
-static void refused_sets_keep_no_memory(void **state)
+TEST(inline, refused_sets_keep_no_memory)
 {
 	enum { SETS = 40000 };
 	static const size_t sizes[] = {24, 32, 96, 160, 260, 380, 600, 850, 1000};
@@ -359,7 +358,7 @@ static void refused_sets_keep_no_memory(void **state)
 }
 
 /* The queue is full, and the sets reuse other timers' memory. */
-static void sets_refused_by_the_queue_keep_no_memory(void **state)
+TEST(inline, sets_refused_by_the_queue_keep_no_memory)
 {
 	enum { SETS = 40000 };
 	static const size_t sizes[] = {24, 32, 96, 160, 260, 380, 600, 850, 1000};
@@ -391,23 +390,3 @@ static void sets_refused_by_the_queue_keep_no_memory(void **state)
 	assert_int_equal(event_count(recorder), 1000);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_BOTH(inline, full_queue_refuses_and_has_room_again_after_a_poll),
-	TEST_BOTH(workers, full_queue_refuses_and_has_room_again_after_a_poll),
-	TEST_BOTH(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two),
-	TEST_BOTH(inline, full_queue_can_be_stopped),
-	TEST_BOTH(inline, full_queue_can_be_drained_or_says_so),
-	TEST_BOTH(inline, caller_that_drives_never_hangs_on_a_full_queue),
-	TEST_BOTH(workers, caller_that_drives_never_hangs_on_a_full_queue),
-	TEST_EVERYWHERE(task_never_hangs_on_a_full_queue),
-	TEST_BOTH(owner, caller_waits_until_the_full_queue_has_room),
-	TEST_BOTH(owner, several_callers_wait_for_room_and_all_get_in),
-	TEST_BOTH(owner, callers_that_wait_for_room_are_sent_home_by_stop),
-	TEST_BOTH(owner, inline_task_gets_room_before_all_that_wait_for_it),
-	cmocka_unit_test(crowds_have_as_long_at_every_interval),
-	TEST_IN(levels_inline, refused_sets_keep_no_memory),
-	TEST_IN(levels_inline, sets_refused_by_the_queue_keep_no_memory),
-};
-
-TEST_PROGRAM(tests)

@@ -12,8 +12,6 @@
 
 #include "support/gate.h"
 #include "support/memory.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -168,7 +166,7 @@ static void storm_rest(const struct storm *storm, long percent)
 }
 
 /* It has four threads, and the last wheel's may still be starting. */
-static void idle_wheel_has_less_than_192_KiB(void **state)
+TEST(once, idle_wheel_has_less_than_192_KiB)
 {
 	enum { WHEELS = 8 };
 	struct tw_wheel *wheels[WHEELS];
@@ -208,27 +206,27 @@ static void storm_and_rest(bool uses_handles, uint64_t survivors_one_in, long pe
 	storm_close(&storm);
 }
 
-static void what_keyed_timers_had_comes_back(void **state)
+TEST(once, what_keyed_timers_had_comes_back)
 {
 	storm_and_rest(false, 0, 10);
 }
 
-static void what_handles_had_comes_back(void **state)
+TEST(once, what_handles_had_comes_back)
 {
 	storm_and_rest(true, 0, 10);
 }
 
-static void keyed_timers_that_are_left_keep_a_third(void **state)
+TEST(once, keyed_timers_that_are_left_keep_a_third)
 {
 	storm_and_rest(false, 100, 35);
 }
 
-static void handles_that_are_left_keep_less_than_a_half(void **state)
+TEST(once, handles_that_are_left_keep_less_than_a_half)
 {
 	storm_and_rest(true, 100, 45);
 }
 
-static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
+TEST(once, keys_of_many_lengths_in_turn_leave_nothing_behind)
 {
 	static const size_t sizes[] = {16, 60, 130, 8, 200, 250, 100};
 	struct storm storm = storm_open((struct tw_options){0}, false);
@@ -242,7 +240,7 @@ static void keys_of_many_lengths_in_turn_leave_nothing_behind(void **state)
 	storm_close(&storm);
 }
 
-static void statistics_report_memory(void **state)
+TEST(once, statistics_report_memory)
 {
 	struct storm storm = storm_open((struct tw_options){0}, true);
 	uint64_t needed = TIMERS * 88u;
@@ -261,7 +259,7 @@ static void statistics_report_memory(void **state)
 	storm_close(&storm);
 }
 
-static void quiet_wheel_gives_back_within_ten_seconds(void **state)
+TEST(once, quiet_wheel_gives_back_within_ten_seconds)
 {
 	for (int i = 0; i < 2 * DRIVES; i++) {
 		struct storm storm = storm_open(drives[i / 2], i % 2 == 1);
@@ -281,7 +279,7 @@ static void quiet_wheel_gives_back_within_ten_seconds(void **state)
 	}
 }
 
-static void memory_of_those_that_were_left_comes_back_when_they_go(void **state)
+TEST(once, memory_of_those_that_were_left_comes_back_when_they_go)
 {
 	for (int i = 0; i < 2; i++) {
 		struct storm storm = storm_open(drives[DRIVES - 1], i == 1);
@@ -304,7 +302,7 @@ static void memory_of_those_that_were_left_comes_back_when_they_go(void **state)
 }
 
 /* The descriptor rings until all memory has gone back. */
-static void loop_that_waits_for_the_descriptor_gives_back_too(void **state)
+TEST(once, loop_that_waits_for_the_descriptor_gives_back_too)
 {
 	struct storm storm = storm_open(drives[DRIVES - 1], true);
 	struct pollfd ready = {.fd = tw_fd(storm.wheel), .events = POLLIN};
@@ -335,7 +333,7 @@ static long page_faults(void)
 	return usage.ru_minflt;
 }
 
-static void load_that_comes_and_goes_keeps_its_pages(void **state)
+TEST(once, load_that_comes_and_goes_keeps_its_pages)
 {
 	struct storm storm = storm_open((struct tw_options){0}, false);
 	uint64_t most = 0;
@@ -359,7 +357,7 @@ static void load_that_comes_and_goes_keeps_its_pages(void **state)
 	storm_close(&storm);
 }
 
-static void busy_wheel_gives_back_what_its_load_does_not_need(void **state)
+TEST(once, busy_wheel_gives_back_what_its_load_does_not_need)
 {
 	struct storm storm = storm_open(drives[DRIVES - 1], false);
 	uint64_t peak;
@@ -388,7 +386,7 @@ static void busy_wheel_gives_back_what_its_load_does_not_need(void **state)
 	storm_close(&storm);
 }
 
-static void small_wheel_wakes_for_no_memory(void **state)
+TEST(once, small_wheel_wakes_for_no_memory)
 {
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct tw_wheel *wheel;
@@ -405,7 +403,7 @@ static void small_wheel_wakes_for_no_memory(void **state)
 	tw_destroy(wheel);
 }
 
-static void caller_learns_when_memory_needs_a_turn(void **state)
+TEST(once, caller_learns_when_memory_needs_a_turn)
 {
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct tw_wheel *wheel;
@@ -434,7 +432,7 @@ static int compare_ids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void ids_from_before_memory_came_back_stay_invalid(void **state)
+TEST(once, ids_from_before_memory_came_back_stay_invalid)
 {
 	enum { ROUNDS = 3, ALL = ROUNDS * TIMERS };
 	struct storm storm = storm_open((struct tw_options){0}, true);
@@ -470,7 +468,7 @@ static void ids_from_before_memory_came_back_stay_invalid(void **state)
 	free(all);
 }
 
-static void drained_and_stopped_wheels_give_back_too(void **state)
+TEST(once, drained_and_stopped_wheels_give_back_too)
 {
 	for (int i = 0; i < 2; i++) {
 		struct storm storm = storm_open((struct tw_options){0}, i == 1);
@@ -483,24 +481,3 @@ static void drained_and_stopped_wheels_give_back_too(void **state)
 		storm_close(&storm);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(idle_wheel_has_less_than_192_KiB),
-	cmocka_unit_test(what_keyed_timers_had_comes_back),
-	cmocka_unit_test(what_handles_had_comes_back),
-	cmocka_unit_test(keyed_timers_that_are_left_keep_a_third),
-	cmocka_unit_test(handles_that_are_left_keep_less_than_a_half),
-	cmocka_unit_test(keys_of_many_lengths_in_turn_leave_nothing_behind),
-	cmocka_unit_test(statistics_report_memory),
-	cmocka_unit_test(quiet_wheel_gives_back_within_ten_seconds),
-	cmocka_unit_test(memory_of_those_that_were_left_comes_back_when_they_go),
-	cmocka_unit_test(loop_that_waits_for_the_descriptor_gives_back_too),
-	cmocka_unit_test(load_that_comes_and_goes_keeps_its_pages),
-	cmocka_unit_test(busy_wheel_gives_back_what_its_load_does_not_need),
-	cmocka_unit_test(small_wheel_wakes_for_no_memory),
-	cmocka_unit_test(caller_learns_when_memory_needs_a_turn),
-	cmocka_unit_test(ids_from_before_memory_came_back_stay_invalid),
-	cmocka_unit_test(drained_and_stopped_wheels_give_back_too),
-};
-
-TEST_PROGRAM(tests)

@@ -20,7 +20,7 @@ static void live(struct recorder *recorder)
 	settle(recorder);
 }
 
-static void statistics_are_written_by_their_kinds(void **state)
+TEST(everywhere, statistics_are_written_by_their_kinds)
 {
 	static const char *const lines[] = {
 		"# TYPE shop:wheel_set_total counter",
@@ -49,7 +49,7 @@ static void statistics_are_written_by_their_kinds(void **state)
 	recorder_close(recorder);
 }
 
-static void times_are_in_seconds(void **state)
+TEST(everywhere, times_are_in_seconds)
 {
 	static struct text text;
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -65,7 +65,7 @@ static void times_are_in_seconds(void **state)
 	recorder_close(recorder);
 }
 
-static void each_line_is_a_comment_or_a_name_with_a_number(void **state)
+TEST(everywhere, each_line_is_a_comment_or_a_name_with_a_number)
 {
 	static struct text text;
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -87,7 +87,7 @@ static void each_line_is_a_comment_or_a_name_with_a_number(void **state)
 	recorder_close(recorder);
 }
 
-static void stopped_wheel_writes_its_metrics(void **state)
+TEST(everywhere, stopped_wheel_writes_its_metrics)
 {
 	static struct text text;
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -101,7 +101,7 @@ static void stopped_wheel_writes_its_metrics(void **state)
 	recorder_close(recorder);
 }
 
-static void bad_arguments_are_refused_and_nothing_is_written(void **state)
+TEST(everywhere, bad_arguments_are_refused_and_nothing_is_written)
 {
 	static const char *const bad[] = {"", "1a", "a b", "a-b", "a\n", "\xc3\xa4"};
 	static struct text text;
@@ -124,13 +124,3 @@ static void bad_arguments_are_refused_and_nothing_is_written(void **state)
 	assert_true(text.writes > 1);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(statistics_are_written_by_their_kinds),
-	TEST_EVERYWHERE(times_are_in_seconds),
-	TEST_EVERYWHERE(each_line_is_a_comment_or_a_name_with_a_number),
-	TEST_EVERYWHERE(stopped_wheel_writes_its_metrics),
-	TEST_EVERYWHERE(bad_arguments_are_refused_and_nothing_is_written),
-};
-
-TEST_PROGRAM(tests)

@@ -5,9 +5,8 @@
 #include "support/gate.h"
 #include "support/probe.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
-static void periodic_timer_runs_at_first_and_each_period_after_it(void **state)
+TEST(everywhere, periodic_timer_runs_at_first_and_each_period_after_it)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
@@ -26,7 +25,7 @@ static void periodic_timer_runs_at_first_and_each_period_after_it(void **state)
 	recorder_close(recorder);
 }
 
-static void periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance(void **state)
+TEST(ordered, periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -52,7 +51,7 @@ static void assert_no_drift(struct recorder *recorder, tw_duration first, tw_dur
 	}
 }
 
-static void periods_that_are_no_whole_ticks_do_not_drift(void **state)
+TEST(ordered, periods_that_are_no_whole_ticks_do_not_drift)
 {
 	static const tw_duration periods[] = {INTERVAL * 5 / 2, INTERVAL + 1, 2 * INTERVAL - 1,
 					      INTERVAL * 10 / 3, 123456789};
@@ -71,7 +70,7 @@ static void periods_that_are_no_whole_ticks_do_not_drift(void **state)
 	}
 }
 
-static void long_run_of_single_ticks_does_not_drift(void **state)
+TEST(everywhere, long_run_of_single_ticks_does_not_drift)
 {
 	enum { TICKS = TEST_SHARE_OF(3000) };
 	struct recorder *recorder = probes_open(*state);
@@ -83,7 +82,7 @@ static void long_run_of_single_ticks_does_not_drift(void **state)
 	recorder_close(recorder);
 }
 
-static void burst_of_a_period_below_the_interval_makes_up_for_all_each_tick(void **state)
+TEST(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
@@ -98,7 +97,7 @@ static void burst_of_a_period_below_the_interval_makes_up_for_all_each_tick(void
 	recorder_close(recorder);
 }
 
-static void burst_has_run_when_advance_returns(void **state)
+TEST(ordered, burst_has_run_when_advance_returns)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
@@ -118,7 +117,7 @@ static void burst_has_run_when_advance_returns(void **state)
 	recorder_close(recorder);
 }
 
-static void other_policies_run_a_period_below_the_interval_once_a_tick(void **state)
+TEST(everywhere, other_policies_run_a_period_below_the_interval_once_a_tick)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -134,7 +133,7 @@ static void other_policies_run_a_period_below_the_interval_once_a_tick(void **st
 	recorder_close(recorder);
 }
 
-static void periodic_timers_and_others_of_a_tick_run_in_order(void **state)
+TEST(ordered, periodic_timers_and_others_of_a_tick_run_in_order)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -150,7 +149,7 @@ static void periodic_timers_and_others_of_a_tick_run_in_order(void **state)
 	recorder_close(recorder);
 }
 
-static void period_beyond_the_clock_runs_once_and_stays_pending(void **state)
+TEST(everywhere, period_beyond_the_clock_runs_once_and_stays_pending)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
@@ -186,7 +185,7 @@ static struct recorder *run_held_until_950(const struct variant *variant, enum t
 	return recorder;
 }
 
-static void burst_runs_each_missed_one_at_once(void **state)
+TEST(pool, burst_runs_each_missed_one_at_once)
 {
 	struct recorder *recorder = run_held_until_950(*state, TW_MISSED_BURST, 2);
 
@@ -194,7 +193,7 @@ static void burst_runs_each_missed_one_at_once(void **state)
 	recorder_close(recorder);
 }
 
-static void delay_counts_the_next_period_from_the_late_run(void **state)
+TEST(pool, delay_counts_the_next_period_from_the_late_run)
 {
 	struct recorder *recorder = run_held_until_950(*state, TW_MISSED_DELAY, 1);
 
@@ -202,7 +201,7 @@ static void delay_counts_the_next_period_from_the_late_run(void **state)
 	recorder_close(recorder);
 }
 
-static void skip_waits_for_the_next_multiple(void **state)
+TEST(pool, skip_waits_for_the_next_multiple)
 {
 	struct recorder *recorder = run_held_until_950(*state, TW_MISSED_SKIP, 1);
 
@@ -229,7 +228,7 @@ static struct recorder *run_begun_at_950(const struct variant *variant, enum tw_
 	return recorder;
 }
 
-static void policies_hold_for_a_run_that_waits_in_the_pool_too(void **state)
+TEST(pool, policies_hold_for_a_run_that_waits_in_the_pool_too)
 {
 	struct recorder *recorder = run_begun_at_950(*state, TW_MISSED_BURST, 3);
 
@@ -260,7 +259,7 @@ static struct recorder *run_started_in_the_past(const struct variant *variant, t
 	return recorder;
 }
 
-static void policies_hold_for_a_timer_that_starts_in_the_past_too(void **state)
+TEST(everywhere, policies_hold_for_a_timer_that_starts_in_the_past_too)
 {
 	struct recorder *recorder = run_started_in_the_past(*state, -350 * INTERVAL);
 
@@ -270,7 +269,7 @@ static void policies_hold_for_a_timer_that_starts_in_the_past_too(void **state)
 	recorder_close(recorder);
 }
 
-static void run_late_by_a_period_has_missed_the_next(void **state)
+TEST(everywhere, run_late_by_a_period_has_missed_the_next)
 {
 	struct recorder *recorder = run_started_in_the_past(*state, -300 * INTERVAL);
 
@@ -280,7 +279,7 @@ static void run_late_by_a_period_has_missed_the_next(void **state)
 	recorder_close(recorder);
 }
 
-static void run_late_by_less_than_a_period_changes_nothing(void **state)
+TEST(pool, run_late_by_less_than_a_period_changes_nothing)
 {
 	for (int missed = TW_MISSED_BURST; missed <= TW_MISSED_SKIP; missed++) {
 		struct recorder *recorder = probes_open(*state);
@@ -313,7 +312,7 @@ static void note_overlap(struct probe *probe)
 	atomic_fetch_add(&probe->ended, 1);
 }
 
-static void runs_of_one_timer_never_overlap(void **state)
+TEST(everywhere, runs_of_one_timer_never_overlap)
 {
 	enum { TICKS = TEST_SHARE_OF(3000) };
 	struct recorder *recorder = probes_open(*state);
@@ -334,7 +333,7 @@ static void runs_of_one_timer_never_overlap(void **state)
 	recorder_close(recorder);
 }
 
-static void periodic_timer_stopped_between_runs_runs_no_more(void **state)
+TEST(everywhere, periodic_timer_stopped_between_runs_runs_no_more)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
@@ -353,7 +352,7 @@ static void periodic_timer_stopped_between_runs_runs_no_more(void **state)
 }
 
 /* The run has ended, but the wheel has not noticed yet. */
-static void periodic_timer_stopped_on_its_way_back_is_pending_no_more(void **state)
+TEST(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
@@ -377,7 +376,7 @@ static void stop_in_the_third_run(struct probe *probe)
 	probe->answers[2] = probe_reset(probe, INTERVAL);
 }
 
-static void periodic_timer_that_stops_itself_runs_no_more(void **state)
+TEST(everywhere, periodic_timer_that_stops_itself_runs_no_more)
 {
 	struct probe probe = {.in_run = stop_in_the_third_run};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
@@ -397,7 +396,7 @@ static void wait_in_its_run(struct probe *probe)
 	probe->answers[0] = probe_stop_wait(probe);
 }
 
-static void stop_wait_in_its_own_run_stops_it_without_waiting(void **state)
+TEST(everywhere, stop_wait_in_its_own_run_stops_it_without_waiting)
 {
 	struct probe probe = {.in_run = wait_in_its_run};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
@@ -408,7 +407,7 @@ static void stop_wait_in_its_own_run_stops_it_without_waiting(void **state)
 	recorder_close(recorder);
 }
 
-static void periodic_timer_stopped_while_it_runs_does_not_run_again(void **state)
+TEST(pool, periodic_timer_stopped_while_it_runs_does_not_run_again)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
@@ -428,7 +427,7 @@ static void periodic_timer_stopped_while_it_runs_does_not_run_again(void **state
 	recorder_close(recorder);
 }
 
-static void late_run_that_waits_in_the_pool_can_be_stopped(void **state)
+TEST(pool, late_run_that_waits_in_the_pool_can_be_stopped)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
@@ -444,7 +443,7 @@ static void late_run_that_waits_in_the_pool_can_be_stopped(void **state)
 	recorder_close(recorder);
 }
 
-static void reset_moves_the_next_run_and_later_ones_count_from_there(void **state)
+TEST(everywhere, reset_moves_the_next_run_and_later_ones_count_from_there)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
@@ -463,7 +462,7 @@ static void reset_moves_the_next_run_and_later_ones_count_from_there(void **stat
 	recorder_close(recorder);
 }
 
-static void reset_to_never_pauses_and_another_reset_goes_on(void **state)
+TEST(everywhere, reset_to_never_pauses_and_another_reset_goes_on)
 {
 	struct probe probe = {0};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
@@ -484,7 +483,7 @@ static void reset_in_the_first_run(struct probe *probe)
 		probe->answers[0] = probe_reset(probe, 25 * INTERVAL);
 }
 
-static void periodic_timer_may_reset_itself(void **state)
+TEST(everywhere, periodic_timer_may_reset_itself)
 {
 	struct probe probe = {.in_run = reset_in_the_first_run};
 	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
@@ -495,7 +494,7 @@ static void periodic_timer_may_reset_itself(void **state)
 	recorder_close(recorder);
 }
 
-static void reset_while_it_runs_takes_the_place_of_missed_runs(void **state)
+TEST(pool, reset_while_it_runs_takes_the_place_of_missed_runs)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
@@ -518,7 +517,7 @@ static void count_run(void *argument)
 		gate_pass(&first_run);
 }
 
-static void one_turn_files_all_timers_that_have_run_since_the_last(void **state)
+TEST(once, one_turn_files_all_timers_that_have_run_since_the_last)
 {
 	enum { TIMERS = 1000 };
 	struct tw_options options = {
@@ -540,36 +539,3 @@ static void one_turn_files_all_timers_that_have_run_since_the_last(void **state)
 	assert_int_equal(tw_pending(wheel), TIMERS);
 	tw_destroy(wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(one_turn_files_all_timers_that_have_run_since_the_last),
-	TEST_EVERYWHERE(periodic_timer_runs_at_first_and_each_period_after_it),
-	TEST_INLINE(periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance),
-	TEST_INLINE(periods_that_are_no_whole_ticks_do_not_drift),
-	TEST_EVERYWHERE(long_run_of_single_ticks_does_not_drift),
-	TEST_EVERYWHERE(burst_of_a_period_below_the_interval_makes_up_for_all_each_tick),
-	TEST_INLINE(burst_has_run_when_advance_returns),
-	TEST_EVERYWHERE(other_policies_run_a_period_below_the_interval_once_a_tick),
-	TEST_INLINE(periodic_timers_and_others_of_a_tick_run_in_order),
-	TEST_EVERYWHERE(period_beyond_the_clock_runs_once_and_stays_pending),
-	TEST_POOL(burst_runs_each_missed_one_at_once),
-	TEST_POOL(delay_counts_the_next_period_from_the_late_run),
-	TEST_POOL(skip_waits_for_the_next_multiple),
-	TEST_POOL(policies_hold_for_a_run_that_waits_in_the_pool_too),
-	TEST_EVERYWHERE(policies_hold_for_a_timer_that_starts_in_the_past_too),
-	TEST_EVERYWHERE(run_late_by_a_period_has_missed_the_next),
-	TEST_POOL(run_late_by_less_than_a_period_changes_nothing),
-	TEST_EVERYWHERE(runs_of_one_timer_never_overlap),
-	TEST_EVERYWHERE(periodic_timer_stopped_between_runs_runs_no_more),
-	TEST_BOTH(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more),
-	TEST_EVERYWHERE(periodic_timer_that_stops_itself_runs_no_more),
-	TEST_EVERYWHERE(stop_wait_in_its_own_run_stops_it_without_waiting),
-	TEST_POOL(periodic_timer_stopped_while_it_runs_does_not_run_again),
-	TEST_POOL(late_run_that_waits_in_the_pool_can_be_stopped),
-	TEST_EVERYWHERE(reset_moves_the_next_run_and_later_ones_count_from_there),
-	TEST_EVERYWHERE(reset_to_never_pauses_and_another_reset_goes_on),
-	TEST_EVERYWHERE(periodic_timer_may_reset_itself),
-	TEST_POOL(reset_while_it_runs_takes_the_place_of_missed_runs),
-};
-
-TEST_PROGRAM(tests)

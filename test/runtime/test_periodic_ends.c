@@ -4,7 +4,7 @@
 
 #include "support/probe.h"
 
-static void drained_periodic_timer_has_ended(void **state)
+TEST(everywhere, drained_periodic_timer_has_ended)
 {
 	static const tw_duration deadlines[] = {50 * INTERVAL, 60 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -33,7 +33,7 @@ static void drain_in_the_first_run(struct probe *probe)
 }
 
 /* It may or may not be pending again at the drain; it comes to one end. */
-static void periodic_timer_that_drains_the_wheel_is_drained_or_goes_on(void **state)
+TEST(everywhere, periodic_timer_that_drains_the_wheel_is_drained_or_goes_on)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.in_run = drain_in_the_first_run}, {0}};
@@ -60,7 +60,7 @@ static void stop_the_wheel_in_the_second_run(struct probe *probe)
 		probe->answers[0] = tw_stop(probe->recorder->wheel);
 }
 
-static void periodic_timer_that_stops_the_wheel_comes_back_after_its_run(void **state)
+TEST(everywhere, periodic_timer_that_stops_the_wheel_comes_back_after_its_run)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.in_run = stop_the_wheel_in_the_second_run}, {0}};
@@ -80,7 +80,7 @@ static void periodic_timer_that_stops_the_wheel_comes_back_after_its_run(void **
 	recorder_close(recorder);
 }
 
-static void periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run(void **state)
+TEST(pool, periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run)
 {
 	static const tw_duration ending[] = {5 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -105,7 +105,7 @@ static void periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_r
 	recorder_close(recorder);
 }
 
-static void destroy_while_a_periodic_timer_runs_gives_its_argument_back(void **state)
+TEST(pool, destroy_while_a_periodic_timer_runs_gives_its_argument_back)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
@@ -119,7 +119,7 @@ static void destroy_while_a_periodic_timer_runs_gives_its_argument_back(void **s
 	recorder_close(recorder);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(everywhere, bad_arguments_are_refused)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -152,7 +152,7 @@ static void bad_arguments_are_refused(void **state)
 	recorder_close(recorder);
 }
 
-static void handle_is_optional(void **state)
+TEST(everywhere, handle_is_optional)
 {
 	static const tw_duration deadlines[] = {2 * INTERVAL, 3 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -169,15 +169,3 @@ static void handle_is_optional(void **state)
 	assert_runs_ms(recorder, 2, 2, 3);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(drained_periodic_timer_has_ended),
-	TEST_EVERYWHERE(periodic_timer_that_drains_the_wheel_is_drained_or_goes_on),
-	TEST_EVERYWHERE(periodic_timer_that_stops_the_wheel_comes_back_after_its_run),
-	TEST_POOL(periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run),
-	TEST_POOL(destroy_while_a_periodic_timer_runs_gives_its_argument_back),
-	TEST_EVERYWHERE(bad_arguments_are_refused),
-	TEST_EVERYWHERE(handle_is_optional),
-};
-
-TEST_PROGRAM(tests)

@@ -7,9 +7,7 @@
 
 #include "support/probe.h"
 #include "support/recorder.h"
-#include "support/seed.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include "runtime/ask.h"
 
@@ -53,7 +51,7 @@ static tw_duration in_a_tick(void *argument, tw_duration previous)
 	return previous + INTERVAL;
 }
 
-static void each_kind_of_set_is_refused_at_the_limit(void **state)
+TEST(everywhere, each_kind_of_set_is_refused_at_the_limit)
 {
 	struct recorder *recorder = open_with_places(*state, 1);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -81,7 +79,7 @@ static void each_kind_of_set_is_refused_at_the_limit(void **state)
 	recorder_close(recorder);
 }
 
-static void call_that_fails_takes_no_place(void **state)
+TEST(everywhere, call_that_fails_takes_no_place)
 {
 	struct recorder *recorder = open_with_places(*state, 3);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -104,7 +102,7 @@ static void call_that_fails_takes_no_place(void **state)
 }
 
 /* The queue is full, though there are places. */
-static void set_refused_by_the_queue_takes_no_place(void **state)
+TEST(by_caller, set_refused_by_the_queue_takes_no_place)
 {
 	struct recorder *recorder = recorder_open_with(
 		*state, 10,
@@ -123,7 +121,7 @@ static void set_refused_by_the_queue_takes_no_place(void **state)
 }
 
 /* The second is in the pool's queue, behind the first. */
-static void task_has_its_place_in_the_pool_and_while_it_runs(void **state)
+TEST(pool, task_has_its_place_in_the_pool_and_while_it_runs)
 {
 	struct variant variant = *(const struct variant *)*state;
 	struct recorder *recorder;
@@ -151,7 +149,7 @@ static void set_in_task(struct recorder *recorder, const struct tw_task *task)
 	*status = tw_set_timer(recorder->wheel, "next", 4, VALUE(9), INTERVAL);
 }
 
-static void task_has_its_place_until_it_returns(void **state)
+TEST(everywhere, task_has_its_place_until_it_returns)
 {
 	struct recorder *recorder = open_with_places(*state, 1);
 	enum tw_status status = TW_OK;
@@ -166,7 +164,7 @@ static void task_has_its_place_until_it_returns(void **state)
 }
 
 /* In the release of the old value, that and the new one have the places. */
-static void replaced_value_has_its_place_until_it_is_released(void **state)
+TEST(everywhere, replaced_value_has_its_place_until_it_is_released)
 {
 	struct recorder *recorder = open_with_places(*state, 2);
 	enum tw_status status = TW_OK;
@@ -190,7 +188,7 @@ static void replaced_value_has_its_place_until_it_is_released(void **state)
 	recorder_close(recorder);
 }
 
-static void removed_taken_and_drained_values_give_their_places_back(void **state)
+TEST(everywhere, removed_taken_and_drained_values_give_their_places_back)
 {
 	struct recorder *recorder = open_with_places(*state, 4);
 	struct probe probe = {0};
@@ -212,7 +210,7 @@ static void removed_taken_and_drained_values_give_their_places_back(void **state
 	recorder_close(recorder);
 }
 
-static void values_without_a_release_give_their_places_back(void **state)
+TEST(everywhere, values_without_a_release_give_their_places_back)
 {
 	struct recorder *recorder = open_without_release(*state, 3);
 	struct tw_timer timer;
@@ -260,7 +258,7 @@ static void set_behind_the_stop(struct recorder *recorder, const char *key, uint
 	command_queue_publish(cell, position);
 }
 
-static void stopped_wheel_gives_all_places_back(void **state)
+TEST(everywhere, stopped_wheel_gives_all_places_back)
 {
 	struct recorder *recorder = open_with_places(*state, 6);
 	struct probe once = {0};
@@ -283,7 +281,7 @@ static void stopped_wheel_gives_all_places_back(void **state)
 }
 
 /* It does so at once: the owner has not seen the stop. */
-static void timer_stopped_or_taken_in_time_gives_its_place_back(void **state)
+TEST(everywhere, timer_stopped_or_taken_in_time_gives_its_place_back)
 {
 	struct recorder *recorder = open_with_places(*state, 1);
 	struct probe probe = {0};
@@ -306,7 +304,7 @@ static void timer_stopped_or_taken_in_time_gives_its_place_back(void **state)
 }
 
 /* They wait in the pool, behind two that run. */
-static void timer_stopped_in_the_pool_gives_its_place_back(void **state)
+TEST(pool, timer_stopped_in_the_pool_gives_its_place_back)
 {
 	struct recorder *recorder = open_with_places(*state, 4);
 	struct probe held[2] = {0};
@@ -332,7 +330,7 @@ static void stop_and_set(struct probe *probe)
 	probe->answers[1] = tw_set_timer(probe->recorder->wheel, "a", 1, VALUE(9), INTERVAL);
 }
 
-static void timer_stopped_in_its_run_has_its_place_until_the_end(void **state)
+TEST(everywhere, timer_stopped_in_its_run_has_its_place_until_the_end)
 {
 	struct recorder *recorder = open_with_places(*state, 1);
 	struct probe once = {.in_run = stop_and_set};
@@ -353,7 +351,7 @@ static void timer_stopped_in_its_run_has_its_place_until_the_end(void **state)
 }
 
 /* The run ends meanwhile, on a worker. */
-static void run_that_a_stop_has_waited_for_has_given_its_place_back(void **state)
+TEST(pool, run_that_a_stop_has_waited_for_has_given_its_place_back)
 {
 	enum { ROUNDS = TEST_SHARE_OF(100000) };
 	struct recorder *recorder = open_with_places(*state, 1);
@@ -376,7 +374,7 @@ static void reset_twice(struct probe *probe)
 		probe->answers[0] = probe_reset(probe, INTERVAL);
 }
 
-static void repeated_timer_keeps_its_place(void **state)
+TEST(everywhere, repeated_timer_keeps_its_place)
 {
 	static const tw_duration deadlines[] = {12 * INTERVAL, 14 * INTERVAL, 0};
 	struct recorder *recorder = open_with_places(*state, 1);
@@ -472,7 +470,7 @@ static void *crowd_call(void *argument)
 	return NULL;
 }
 
-static void limit_holds_for_many_threads(void **state)
+TEST(with_owner, limit_holds_for_many_threads)
 {
 	struct tw_options options = variant_options(
 		*state, (struct tw_options){.release = crowd_release, .max_pending = PLACES});
@@ -493,25 +491,3 @@ static void limit_holds_for_many_threads(void **state)
 	assert_int_equal(atomic_load(&crowd.wheel->owner.out.places.taken), 0);
 	tw_destroy(crowd.wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(each_kind_of_set_is_refused_at_the_limit),
-	TEST_EVERYWHERE(call_that_fails_takes_no_place),
-	TEST_BOTH(inline, set_refused_by_the_queue_takes_no_place),
-	TEST_BOTH(workers, set_refused_by_the_queue_takes_no_place),
-	TEST_POOL(task_has_its_place_in_the_pool_and_while_it_runs),
-	TEST_EVERYWHERE(task_has_its_place_until_it_returns),
-	TEST_EVERYWHERE(replaced_value_has_its_place_until_it_is_released),
-	TEST_EVERYWHERE(removed_taken_and_drained_values_give_their_places_back),
-	TEST_EVERYWHERE(values_without_a_release_give_their_places_back),
-	TEST_EVERYWHERE(stopped_wheel_gives_all_places_back),
-	TEST_EVERYWHERE(timer_stopped_or_taken_in_time_gives_its_place_back),
-	TEST_POOL(timer_stopped_in_the_pool_gives_its_place_back),
-	TEST_EVERYWHERE(timer_stopped_in_its_run_has_its_place_until_the_end),
-	TEST_POOL(run_that_a_stop_has_waited_for_has_given_its_place_back),
-	TEST_EVERYWHERE(repeated_timer_keeps_its_place),
-	TEST_BOTH(owner, limit_holds_for_many_threads),
-	TEST_BOTH(threads, limit_holds_for_many_threads),
-};
-
-TEST_PROGRAM(tests)

@@ -9,11 +9,8 @@
 #include "support/gate.h"
 #include "support/ledger.h"
 #include "support/recorder.h"
-#include "support/seed.h"
-#include "support/wait.h"
 
 #include <sys/resource.h>
-#include <time.h>
 
 #define TICK TW_MILLISECOND
 /* A timer is late beyond this only if a thread had no processor. */
@@ -97,12 +94,12 @@ static bool run_watch(const struct variant *variant, enum tw_clock clock)
 	return watch_end(&watch, TIMERS);
 }
 
-static void timers_run_never_early_and_soon_after_their_deadline(void **state)
+TEST(with_owner, timers_run_never_early_and_soon_after_their_deadline)
 {
 	WAIT_UNTIL(run_watch(*state, TW_CLOCK_MONOTONIC));
 }
 
-static void timers_run_on_the_clock_that_counts_suspended_time(void **state)
+TEST(threads, timers_run_on_the_clock_that_counts_suspended_time)
 {
 	WAIT_UNTIL(run_watch(*state, TW_CLOCK_BOOTTIME));
 }
@@ -129,13 +126,13 @@ static bool run_by_poll(const struct variant *variant)
 	return watch_end(&watch, FEW);
 }
 
-static void caller_may_sleep_as_long_as_poll_says(void **state)
+TEST(by_caller, caller_may_sleep_as_long_as_poll_says)
 {
 	WAIT_UNTIL(run_by_poll(*state));
 }
 
 /* No call asks the owner, which sleeps for an hour if the command does not wake it. */
-static void move_and_remove_reach_a_sleeping_owner(void **state)
+TEST(threads, move_and_remove_reach_a_sleeping_owner)
 {
 	static struct watch watch;
 	size_t near = 1;
@@ -187,7 +184,7 @@ static void wait_idle_and_look(void *argument)
 	late->had_run = atomic_load(&late->has_run);
 }
 
-static void idle_wait_covers_what_comes_due_during_an_inline_task(void **state)
+TEST(owner, idle_wait_covers_what_comes_due_during_an_inline_task)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
@@ -246,7 +243,7 @@ static bool no_sleeper_delays_others(const struct variant *variant)
 	return stats.lateness.max <= LATEST;
 }
 
-static void tasks_that_block_delay_no_others(void **state)
+TEST(threads, tasks_that_block_delay_no_others)
 {
 	WAIT_UNTIL(no_sleeper_delays_others(*state));
 }
@@ -260,7 +257,7 @@ static void run_too_long(void *argument)
 		continue;
 }
 
-static void overloaded_wheel_still_takes_commands(void **state)
+TEST(owner, overloaded_wheel_still_takes_commands)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {
@@ -280,7 +277,7 @@ static void overloaded_wheel_still_takes_commands(void **state)
 	tw_destroy(wheel);
 }
 
-static void overloaded_poll_returns(void **state)
+TEST(inline, overloaded_poll_returns)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {
@@ -327,7 +324,7 @@ static bool second_costs_nothing(void)
 }
 
 /* The owner may have things to finish first, for which a busy machine leaves it no time. */
-static void idle_wheel_full_of_far_timers_costs_nothing(void **state)
+TEST(threads, idle_wheel_full_of_far_timers_costs_nothing)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {.layout = variant->layout};
@@ -393,7 +390,7 @@ static tw_duration overrun_start(struct overrun *overrun, const struct tw_option
 	return now + TICK;
 }
 
-static void poll_runs_what_was_due_when_it_began(void **state)
+TEST(inline, poll_runs_what_was_due_when_it_began)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {
@@ -416,7 +413,7 @@ static void poll_runs_what_was_due_when_it_began(void **state)
 
 /* A pool has fewer workers than there are such timers. There a worker may begin the other timer
  * late, while another worker goes on. */
-static void run_longer_than_its_period_lets_others_run(void **state)
+TEST(with_owner, run_longer_than_its_period_lets_others_run)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
@@ -436,22 +433,3 @@ static void run_longer_than_its_period_lets_others_run(void **state)
 	}
 	tw_destroy(overrun.wheel);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_BOTH(inline, poll_runs_what_was_due_when_it_began),
-	TEST_BOTH(owner, run_longer_than_its_period_lets_others_run),
-	TEST_BOTH(threads, run_longer_than_its_period_lets_others_run),
-	TEST_BOTH(threads, timers_run_never_early_and_soon_after_their_deadline),
-	TEST_BOTH(owner, timers_run_never_early_and_soon_after_their_deadline),
-	TEST_BOTH(threads, timers_run_on_the_clock_that_counts_suspended_time),
-	TEST_BOTH(inline, caller_may_sleep_as_long_as_poll_says),
-	TEST_BOTH(workers, caller_may_sleep_as_long_as_poll_says),
-	TEST_BOTH(threads, move_and_remove_reach_a_sleeping_owner),
-	TEST_BOTH(owner, idle_wait_covers_what_comes_due_during_an_inline_task),
-	TEST_BOTH(threads, tasks_that_block_delay_no_others),
-	TEST_BOTH(owner, overloaded_wheel_still_takes_commands),
-	TEST_BOTH(inline, overloaded_poll_returns),
-	TEST_BOTH(threads, idle_wheel_full_of_far_timers_costs_nothing),
-};
-
-TEST_PROGRAM(tests)

@@ -3,7 +3,6 @@
 #include "support/test.h"
 
 #include "support/probe.h"
-#include "support/wait.h"
 
 struct gaps {
 	const int *gap;
@@ -23,7 +22,7 @@ static tw_duration russell_luo_next(void *argument, tw_duration previous)
 	return previous + *gaps->gap++ * TW_MILLISECOND;
 }
 
-static void russell_luo_schedule_runs_after_each_gap_and_ends(void **state)
+TEST(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends)
 {
 	static const int gap[] = {1, 4, 5, 40, 50, 400, 500, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -43,7 +42,7 @@ static void russell_luo_schedule_runs_after_each_gap_and_ends(void **state)
 	recorder_close(recorder);
 }
 
-static void next_is_asked_with_now_and_then_with_the_deadline_of_the_run(void **state)
+TEST(everywhere, next_is_asked_with_now_and_then_with_the_deadline_of_the_run)
 {
 	static const tw_duration deadlines[] = {7 * INTERVAL + 3, 9 * INTERVAL - 1, 9 * INTERVAL,
 						20 * INTERVAL, 0};
@@ -63,7 +62,7 @@ static void next_is_asked_with_now_and_then_with_the_deadline_of_the_run(void **
 	recorder_close(recorder);
 }
 
-static void schedule_that_does_not_advance_at_first_is_invalid(void **state)
+TEST(everywhere, schedule_that_does_not_advance_at_first_is_invalid)
 {
 	static const tw_duration wrong[] = {5 * INTERVAL, 5 * INTERVAL - 1, 0, -1, INT64_MIN};
 	struct recorder *recorder = probes_open(*state);
@@ -82,7 +81,7 @@ static void schedule_that_does_not_advance_at_first_is_invalid(void **state)
 	recorder_close(recorder);
 }
 
-static void schedule_that_no_longer_advances_ends(void **state)
+TEST(everywhere, schedule_that_no_longer_advances_ends)
 {
 	static const tw_duration same[] = {2 * INTERVAL, 4 * INTERVAL, 4 * INTERVAL, 99 * INTERVAL};
 	static const tw_duration back[] = {2 * INTERVAL, 4 * INTERVAL, 4 * INTERVAL - 1,
@@ -107,7 +106,7 @@ static void schedule_that_no_longer_advances_ends(void **state)
 	recorder_close(recorder);
 }
 
-static void schedule_to_never_stays_pending(void **state)
+TEST(everywhere, schedule_to_never_stays_pending)
 {
 	static const tw_duration deadlines[] = {2 * INTERVAL, TW_FOREVER};
 	struct recorder *recorder = probes_open(*state);
@@ -124,7 +123,7 @@ static void schedule_to_never_stays_pending(void **state)
 	recorder_close(recorder);
 }
 
-static void schedule_runs_what_it_asks_for_in_the_past_now(void **state)
+TEST(pool, schedule_runs_what_it_asks_for_in_the_past_now)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 10 * INTERVAL + 1, 20 * INTERVAL,
 						60 * INTERVAL, 0};
@@ -144,7 +143,7 @@ static void schedule_runs_what_it_asks_for_in_the_past_now(void **state)
 	recorder_close(recorder);
 }
 
-static void schedule_goes_on_from_where_it_is_reset_to(void **state)
+TEST(everywhere, schedule_goes_on_from_where_it_is_reset_to)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -160,7 +159,7 @@ static void schedule_goes_on_from_where_it_is_reset_to(void **state)
 	recorder_close(recorder);
 }
 
-static void stopped_schedule_is_not_asked_again(void **state)
+TEST(everywhere, stopped_schedule_is_not_asked_again)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 40 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -180,7 +179,7 @@ static void stop_in_each_run(struct probe *probe)
 	probe->answers[0] = probe_stop(probe);
 }
 
-static void schedule_that_stops_itself_is_not_asked_again(void **state)
+TEST(everywhere, schedule_that_stops_itself_is_not_asked_again)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -200,7 +199,7 @@ static void reset_in_the_first_run(struct probe *probe)
 		probe->answers[0] = probe_reset(probe, 5 * INTERVAL);
 }
 
-static void schedule_that_resets_itself_is_asked_after_the_next_run(void **state)
+TEST(everywhere, schedule_that_resets_itself_is_asked_after_the_next_run)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
 	struct recorder *recorder = probes_open(*state);
@@ -228,7 +227,7 @@ static tw_duration next_that_stops(void *argument, tw_duration previous)
 	return previous + 10 * INTERVAL;
 }
 
-static void schedule_may_be_stopped_while_it_is_asked(void **state)
+TEST(everywhere, schedule_may_be_stopped_while_it_is_asked)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.recorder = recorder, .number = 1};
@@ -255,7 +254,7 @@ static tw_duration next_that_resets_and_ends(void *argument, tw_duration previou
 	return previous;
 }
 
-static void reset_does_not_bring_back_a_schedule_that_its_next_is_ending(void **state)
+TEST(everywhere, reset_does_not_bring_back_a_schedule_that_its_next_is_ending)
 {
 	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.recorder = recorder, .number = 1};
@@ -292,7 +291,7 @@ static void *advance_ticks(void *wheel)
 }
 
 /* Another thread moves the clock: should it hang, this test fails and the rest goes on. */
-static void next_does_not_wait_for_itself(void **state)
+TEST(everywhere, next_does_not_wait_for_itself)
 {
 	struct recorder *recorder = probes_open(*state);
 	static struct probe probe;
@@ -309,21 +308,3 @@ static void next_does_not_wait_for_itself(void **state)
 	assert_runs_ms(recorder, 1, 10);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(russell_luo_schedule_runs_after_each_gap_and_ends),
-	TEST_EVERYWHERE(next_is_asked_with_now_and_then_with_the_deadline_of_the_run),
-	TEST_EVERYWHERE(schedule_that_does_not_advance_at_first_is_invalid),
-	TEST_EVERYWHERE(schedule_that_no_longer_advances_ends),
-	TEST_EVERYWHERE(schedule_to_never_stays_pending),
-	TEST_POOL(schedule_runs_what_it_asks_for_in_the_past_now),
-	TEST_EVERYWHERE(schedule_goes_on_from_where_it_is_reset_to),
-	TEST_EVERYWHERE(stopped_schedule_is_not_asked_again),
-	TEST_EVERYWHERE(schedule_that_stops_itself_is_not_asked_again),
-	TEST_EVERYWHERE(schedule_that_resets_itself_is_asked_after_the_next_run),
-	TEST_EVERYWHERE(schedule_may_be_stopped_while_it_is_asked),
-	TEST_EVERYWHERE(reset_does_not_bring_back_a_schedule_that_its_next_is_ending),
-	TEST_EVERYWHERE(next_does_not_wait_for_itself),
-};
-
-TEST_PROGRAM(tests)

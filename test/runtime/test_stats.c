@@ -4,12 +4,9 @@
 
 #include "support/recorder.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <semaphore.h>
-#include <signal.h>
 
 #include "runtime/ask.h"
 
@@ -115,7 +112,7 @@ static void run_job(void *argument)
 	busy_for(job->busy);
 }
 
-static void wheel_that_did_nothing_has_nothing_to_tell(void **state)
+TEST(everywhere, wheel_that_did_nothing_has_nothing_to_tell)
 {
 	static const struct tw_percentiles none;
 	struct tw_wheel *wheel = open_wheel(*state);
@@ -156,7 +153,7 @@ static void live_by_handle(struct tw_wheel *wheel)
 	after(wheel, INTERVAL * 50, NULL);
 }
 
-static void counts_are_exact(void **state)
+TEST(everywhere, counts_are_exact)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_stats stats;
@@ -172,7 +169,7 @@ static void counts_are_exact(void **state)
 	tw_destroy(wheel);
 }
 
-static void drained_and_stopped_timers_are_counted_as_such(void **state)
+TEST(everywhere, drained_and_stopped_timers_are_counted_as_such)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
 
@@ -193,7 +190,7 @@ static void drained_and_stopped_timers_are_counted_as_such(void **state)
 	tw_destroy(wheel);
 }
 
-static void releases_are_not_counted_where_there_is_no_function_for_them(void **state)
+TEST(everywhere, releases_are_not_counted_where_there_is_no_function_for_them)
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *wheel;
@@ -209,7 +206,7 @@ static void releases_are_not_counted_where_there_is_no_function_for_them(void **
 }
 
 /* Tasks wait behind one that blocks the only worker. */
-static void tasks_handed_over_and_not_begun_have_not_fired(void **state)
+TEST(pool, tasks_handed_over_and_not_begun_have_not_fired)
 {
 	struct tw_wheel *wheel = open_wheel_of(*state, 1);
 	atomic_bool begun = false;
@@ -270,7 +267,7 @@ static void begin_release(struct tw_wheel *wheel, struct job *job)
 	assert_status(tw_flush(wheel), TW_OK);
 }
 
-static void function_that_is_being_called_is_running(void **state)
+TEST(pool, function_that_is_being_called_is_running)
 {
 	void (*const begins[])(struct tw_wheel *, struct job *) = {begin_task, begin_run,
 								   begin_drain, begin_release};
@@ -296,7 +293,7 @@ static void function_that_is_being_called_is_running(void **state)
 	sem_destroy(&gate);
 }
 
-static void all_workers_are_counted_as_running(void **state)
+TEST(pool, all_workers_are_counted_as_running)
 {
 	struct tw_wheel *wheel = open_wheel_of(*state, 3);
 	atomic_bool begun[2] = {false, false};
@@ -342,7 +339,7 @@ static void set_late(struct tw_wheel *wheel, int64_t n)
 	after(wheel, -lateness_of(n), NULL);
 }
 
-static void latenesses_are_reported_as_they_were(void **state)
+TEST(everywhere, latenesses_are_reported_as_they_were)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_percentiles reported;
@@ -362,7 +359,7 @@ static void latenesses_are_reported_as_they_were(void **state)
 	tw_destroy(wheel);
 }
 
-static void task_on_time_has_no_lateness(void **state)
+TEST(ordered, task_on_time_has_no_lateness)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_percentiles reported;
@@ -377,7 +374,7 @@ static void task_on_time_has_no_lateness(void **state)
 	tw_destroy(wheel);
 }
 
-static void durations_of_tasks_are_real_time(void **state)
+TEST(everywhere, durations_of_tasks_are_real_time)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
 	struct job job = {.busy = 2 * TW_MILLISECOND};
@@ -429,7 +426,7 @@ static void *read_stats(void *argument)
 	return NULL;
 }
 
-static void statistics_may_be_read_at_any_time(void **state)
+TEST(everywhere, statistics_may_be_read_at_any_time)
 {
 	struct reader reader = {0};
 	int count = TEST_SHARE_OF(20000);
@@ -471,7 +468,7 @@ static void note_stats_by_handle(void *stats)
 	note_stats(NULL, tw_current_task());
 }
 
-static void longest_task_is_known_by_its_key_or_handle(void **state)
+TEST(everywhere, longest_task_is_known_by_its_key_or_handle)
 {
 	static const char *const keys[] = {"k", "a key of 24 bytes, whole",
 					   "a key of 25 bytes or more"};
@@ -507,7 +504,7 @@ static void longest_task_is_known_by_its_key_or_handle(void **state)
 }
 
 /* Two tasks hang, and the first one ends. */
-static void longest_task_is_the_one_that_began_first(void **state)
+TEST(pool, longest_task_is_the_one_that_began_first)
 {
 	struct tw_wheel *wheel = open_wheel(*state);
 	atomic_bool begun[2] = {false, false};
@@ -568,7 +565,7 @@ static int threads_named(const char *name)
 }
 
 /* A program's handler must not run on a thread that runs nothing of the program. */
-static void threads_that_run_no_task_leave_signals_to_the_program(void **state)
+TEST(threads, threads_that_run_no_task_leave_signals_to_the_program)
 {
 	const uint64_t signals = 1U << (SIGTERM - 1) | 1U << (SIGUSR1 - 1) | 1U << (SIGINT - 1);
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
@@ -594,7 +591,7 @@ static void threads_that_run_no_task_leave_signals_to_the_program(void **state)
 	tw_destroy(wheel);
 }
 
-static void threads_have_names(void **state)
+TEST(threads, threads_have_names)
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *named;
@@ -617,7 +614,7 @@ static void threads_have_names(void **state)
 	tw_destroy(unnamed);
 }
 
-static void drained_timers_count_as_drained_without_a_release(void **state)
+TEST(everywhere, drained_timers_count_as_drained_without_a_release)
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *wheel;
@@ -632,7 +629,7 @@ static void drained_timers_count_as_drained_without_a_release(void **state)
 	tw_destroy(wheel);
 }
 
-static void names_of_threads_have_fifteen_bytes_and_keep_their_role(void **state)
+TEST(threads, names_of_threads_have_fifteen_bytes_and_keep_their_role)
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *wheel;
@@ -646,7 +643,7 @@ static void names_of_threads_have_fifteen_bytes_and_keep_their_role(void **state
 	tw_destroy(wheel);
 }
 
-static void statistics_count_what_happened(void **state)
+TEST(everywhere, statistics_count_what_happened)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -663,7 +660,7 @@ static void statistics_count_what_happened(void **state)
 	recorder_close(recorder);
 }
 
-static void statistics_count_drained_and_stopped_timers(void **state)
+TEST(everywhere, statistics_count_drained_and_stopped_timers)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -675,28 +672,3 @@ static void statistics_count_drained_and_stopped_timers(void **state)
 	assert_counts(recorder->wheel, .set = 3, .drained = 2, .stopped = 1);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(wheel_that_did_nothing_has_nothing_to_tell),
-	TEST_EVERYWHERE(counts_are_exact),
-	TEST_EVERYWHERE(drained_and_stopped_timers_are_counted_as_such),
-	TEST_EVERYWHERE(releases_are_not_counted_where_there_is_no_function_for_them),
-	TEST_POOL(tasks_handed_over_and_not_begun_have_not_fired),
-	TEST_POOL(function_that_is_being_called_is_running),
-	TEST_POOL(all_workers_are_counted_as_running),
-	TEST_EVERYWHERE(latenesses_are_reported_as_they_were),
-	TEST_INLINE(task_on_time_has_no_lateness),
-	TEST_EVERYWHERE(durations_of_tasks_are_real_time),
-	TEST_EVERYWHERE(statistics_may_be_read_at_any_time),
-	TEST_EVERYWHERE(longest_task_is_known_by_its_key_or_handle),
-	TEST_POOL(longest_task_is_the_one_that_began_first),
-	TEST_IN(levels_threads, threads_have_names),
-	TEST_IN(levels_threads, threads_that_run_no_task_leave_signals_to_the_program),
-	TEST_IN(levels_threads, names_of_threads_have_fifteen_bytes_and_keep_their_role),
-	TEST_EVERYWHERE(drained_timers_count_as_drained_without_a_release),
-	TEST_IN(rounds_threads, threads_have_names),
-	TEST_EVERYWHERE(statistics_count_what_happened),
-	TEST_EVERYWHERE(statistics_count_drained_and_stopped_timers),
-};
-
-TEST_PROGRAM(tests)

@@ -7,16 +7,12 @@
 
 #include "support/gate.h"
 #include "support/recorder.h"
-#include "support/wait.h"
 
 #include <locale.h>
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* A thread's own faults and the profiler raise these signals. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
@@ -95,7 +91,7 @@ static sigset_t block_only(int number)
 	return before;
 }
 
-static void task_has_the_signal_mask_of_the_wheels_creator(void **state)
+TEST(everywhere, task_has_the_signal_mask_of_the_wheels_creator)
 {
 	sigset_t before = block_only(SIGUSR1);
 	struct thread_state seen = state_in_task(*state, (struct tw_options){0});
@@ -106,7 +102,7 @@ static void task_has_the_signal_mask_of_the_wheels_creator(void **state)
 	assert_false(sigismember(&seen.mask, SIGINT));
 }
 
-static void added_worker_has_the_signal_mask_of_the_wheels_creator(void **state)
+TEST(workers, added_worker_has_the_signal_mask_of_the_wheels_creator)
 {
 	struct tw_options options = {.workers = 1, .max_workers = 2};
 	sigset_t before = block_only(SIGUSR1);
@@ -129,7 +125,7 @@ static void added_worker_has_the_signal_mask_of_the_wheels_creator(void **state)
 	assert_false(sigismember(&seen.mask, SIGTERM));
 }
 
-static void signals_of_a_threads_own_faults_are_open_in_tasks(void **state)
+TEST(with_threads, signals_of_a_threads_own_faults_are_open_in_tasks)
 {
 	struct thread_state seen;
 	sigset_t all;
@@ -156,7 +152,7 @@ static void write_to_page(void *argument)
 	page[0] = 1;
 }
 
-static void fault_in_a_task_reaches_the_programs_handler(void **state)
+TEST(everywhere, fault_in_a_task_reaches_the_programs_handler)
 {
 	struct sigaction action = {.sa_handler = mend};
 	struct tw_wheel *wheel = open_wheel(*state, (struct tw_options){0});
@@ -203,7 +199,7 @@ static void child_ends_by_sigterm(pid_t child)
 	assert_int_equal(WTERMSIG(status), SIGTERM);
 }
 
-static void children_that_a_task_starts_end_by_sigterm(void **state)
+TEST(everywhere, children_that_a_task_starts_end_by_sigterm)
 {
 	struct children children = {0};
 	struct tw_wheel *wheel;
@@ -219,7 +215,7 @@ static void children_that_a_task_starts_end_by_sigterm(void **state)
 
 /* ---- Other inherited state ---- */
 
-static void task_has_the_processors_of_the_wheels_creator(void **state)
+TEST(everywhere, task_has_the_processors_of_the_wheels_creator)
 {
 	struct thread_state seen;
 	cpu_set_t before;
@@ -235,7 +231,7 @@ static void task_has_the_processors_of_the_wheels_creator(void **state)
 	assert_true(CPU_EQUAL(&seen.processors, &one));
 }
 
-static void task_has_the_scheduling_policy_of_the_wheels_creator(void **state)
+TEST(everywhere, task_has_the_scheduling_policy_of_the_wheels_creator)
 {
 	struct sched_param parameters = {0};
 	int policy = sched_getscheduler(0);
@@ -248,7 +244,7 @@ static void task_has_the_scheduling_policy_of_the_wheels_creator(void **state)
 	assert_int_equal(seen.policy, SCHED_BATCH);
 }
 
-static void worker_has_the_timer_slack_of_the_wheels_creator(void **state)
+TEST(pool, worker_has_the_timer_slack_of_the_wheels_creator)
 {
 	int before = prctl(PR_GET_TIMERSLACK);
 	struct thread_state seen;
@@ -265,7 +261,7 @@ static void set_default_slack(void *context, const char *name)
 	prctl(PR_SET_TIMERSLACK, 50000UL);
 }
 
-static void owner_that_runs_tasks_has_1_us_of_timer_slack_unless_the_program_sets_it(void **state)
+TEST(owner, owner_that_runs_tasks_has_1_us_of_timer_slack_unless_the_program_sets_it)
 {
 	if (TEST_IS_EMULATED)
 		TEST_SKIP("an emulator keeps the timer slack to itself");
@@ -276,7 +272,7 @@ static void owner_that_runs_tasks_has_1_us_of_timer_slack_unless_the_program_set
 		50000);
 }
 
-static void task_can_be_cancelled_and_has_the_global_locale(void **state)
+TEST(with_threads, task_can_be_cancelled_and_has_the_global_locale)
 {
 	locale_t own = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	struct thread_state seen;
@@ -293,7 +289,7 @@ static void task_can_be_cancelled_and_has_the_global_locale(void **state)
 }
 
 /* The program's own thread runs the task. */
-static void task_on_the_programs_thread_finds_it_as_it_is(void **state)
+TEST(inline, task_on_the_programs_thread_finds_it_as_it_is)
 {
 	sigset_t before = block_only(SIGSEGV);
 	locale_t own = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -316,7 +312,7 @@ static void task_on_the_programs_thread_finds_it_as_it_is(void **state)
 
 /* ---- Options ---- */
 
-static void threads_have_stacks_of_the_size_that_options_say(void **state)
+TEST(with_threads, threads_have_stacks_of_the_size_that_options_say)
 {
 	struct tw_options options = {.stack_size = (size_t)1 << 20};
 
@@ -328,7 +324,7 @@ static void threads_have_stacks_of_the_size_that_options_say(void **state)
 				options.stack_size + 65536);
 }
 
-static void too_small_a_stack_is_invalid(void **state)
+TEST(everywhere, too_small_a_stack_is_invalid)
 {
 	struct tw_options options =
 		variant_options(*state, (struct tw_options){.stack_size = TW_STACK_SIZE_MIN - 1});
@@ -390,7 +386,7 @@ static struct tw_options noting_options(struct calls *calls, int workers)
 				   .on_thread_end = note_end};
 }
 
-static void thread_of_tasks_calls_the_program_at_its_start_and_its_end(void **state)
+TEST(with_threads, thread_of_tasks_calls_the_program_at_its_start_and_its_end)
 {
 	const struct variant *variant = *state;
 	bool has_pool = variant->workers > 0;
@@ -407,7 +403,7 @@ static void thread_of_tasks_calls_the_program_at_its_start_and_its_end(void **st
 	assert_string_equal(calls.end_name, calls.name);
 }
 
-static void without_threads_no_start_and_no_end_is_called(void **state)
+TEST(inline, without_threads_no_start_and_no_end_is_called)
 {
 	struct calls calls = {0};
 	struct tw_wheel *wheel = open_wheel(*state, noting_options(&calls, TW_WORKERS_INLINE));
@@ -416,23 +412,3 @@ static void without_threads_no_start_and_no_end_is_called(void **state)
 	tw_destroy(wheel);
 	assert_string_equal(calls.letters, "t");
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(task_has_the_signal_mask_of_the_wheels_creator),
-	TEST_IN(levels_workers, added_worker_has_the_signal_mask_of_the_wheels_creator),
-	TEST_WITH_THREADS(signals_of_a_threads_own_faults_are_open_in_tasks),
-	TEST_EVERYWHERE(fault_in_a_task_reaches_the_programs_handler),
-	TEST_EVERYWHERE(children_that_a_task_starts_end_by_sigterm),
-	TEST_EVERYWHERE(task_has_the_processors_of_the_wheels_creator),
-	TEST_EVERYWHERE(task_has_the_scheduling_policy_of_the_wheels_creator),
-	TEST_POOL(worker_has_the_timer_slack_of_the_wheels_creator),
-	TEST_BOTH(owner, owner_that_runs_tasks_has_1_us_of_timer_slack_unless_the_program_sets_it),
-	TEST_WITH_THREADS(task_can_be_cancelled_and_has_the_global_locale),
-	TEST_DRIVEN(task_on_the_programs_thread_finds_it_as_it_is),
-	TEST_WITH_THREADS(threads_have_stacks_of_the_size_that_options_say),
-	TEST_EVERYWHERE(too_small_a_stack_is_invalid),
-	TEST_WITH_THREADS(thread_of_tasks_calls_the_program_at_its_start_and_its_end),
-	TEST_DRIVEN(without_threads_no_start_and_no_end_is_called),
-};
-
-TEST_PROGRAM(tests)

@@ -3,11 +3,8 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/wait.h"
 
 #include "runtime/ask.h"
-
-#include <unistd.h>
 
 /* The calls in a task note their answers here, for the main thread to check. */
 struct answers {
@@ -59,7 +56,7 @@ static struct recorder *open_asking(const struct variant *variant, struct answer
 	return recorder;
 }
 
-static void calls_that_would_wait_are_invalid_where_the_wheel_is_driven(void **state)
+TEST(ordered, calls_that_would_wait_are_invalid_where_the_wheel_is_driven)
 {
 	struct answers answers;
 	struct recorder *recorder = open_asking(*state, &answers);
@@ -83,7 +80,7 @@ static void calls_that_would_wait_are_invalid_where_the_wheel_is_driven(void **s
 	recorder_close(recorder);
 }
 
-static void calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks(void **state)
+TEST(pool, calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks)
 {
 	struct answers answers;
 	struct recorder *recorder = open_asking(*state, &answers);
@@ -125,7 +122,7 @@ static void give_all_commands(struct recorder *recorder, const struct tw_task *t
 	may_fail(tw_set_timer(wheel, "replaced", 8, VALUE(12), INTERVAL * 4));
 }
 
-static void commands_of_a_task_take_effect(void **state)
+TEST(everywhere, commands_of_a_task_take_effect)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct answers answers = {0};
@@ -168,7 +165,7 @@ static struct recorder *open_with_two(const struct variant *variant,
 	return recorder;
 }
 
-static void inline_task_can_stop_another_of_its_tick(void **state)
+TEST(ordered, inline_task_can_stop_another_of_its_tick)
 {
 	struct recorder *recorder = open_with_two(*state, remove_other);
 
@@ -186,7 +183,7 @@ static void move_other(struct recorder *recorder, const struct tw_task *task)
 		tw_move_timer(recorder->wheel, "other", 5, INTERVAL * 3);
 }
 
-static void inline_task_can_move_another_of_its_tick(void **state)
+TEST(ordered, inline_task_can_move_another_of_its_tick)
 {
 	struct recorder *recorder = open_with_two(*state, move_other);
 
@@ -203,7 +200,7 @@ static void replace_other(struct recorder *recorder, const struct tw_task *task)
 		may_fail(tw_set_timer(recorder->wheel, "other", 5, VALUE(9), INTERVAL));
 }
 
-static void inline_task_can_replace_another_of_its_tick(void **state)
+TEST(ordered, inline_task_can_replace_another_of_its_tick)
 {
 	struct recorder *recorder = open_with_two(*state, replace_other);
 
@@ -220,7 +217,7 @@ static void drain_rest(struct recorder *recorder, const struct tw_task *task)
 		tw_drain(recorder->wheel, record_drain, recorder);
 }
 
-static void inline_task_can_drain_the_rest_of_its_tick(void **state)
+TEST(ordered, inline_task_can_drain_the_rest_of_its_tick)
 {
 	struct recorder *recorder = open_with_two(*state, drain_rest);
 
@@ -244,7 +241,7 @@ static void set_one_for_now(struct recorder *recorder, const struct tw_task *tas
 		set_for_now(recorder, 9);
 }
 
-static void timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick(void **state)
+TEST(ordered, timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -257,7 +254,7 @@ static void timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick(voi
 	recorder_close(recorder);
 }
 
-static void timer_that_the_last_task_moves_to_now_has_run_when_advance_returns(void **state)
+TEST(ordered, timer_that_the_last_task_moves_to_now_has_run_when_advance_returns)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -276,7 +273,7 @@ static void set_next_for_now(struct recorder *recorder, const struct tw_task *ta
 		set_for_now(recorder, value + 1);
 }
 
-static void timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick(void **state)
+TEST(ordered, timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -301,7 +298,7 @@ static void set_again_for_now(struct recorder *recorder, const struct tw_task *t
 	*accepted += 1;
 }
 
-static void task_that_moves_itself_to_now_for_ever_lets_others_go_on(void **state)
+TEST(ordered, task_that_moves_itself_to_now_for_ever_lets_others_go_on)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	size_t accepted = 2;
@@ -320,7 +317,7 @@ static void task_that_moves_itself_to_now_for_ever_lets_others_go_on(void **stat
 }
 
 /* These are too many for one turn to run a full round of them. */
-static void many_that_rearm_themselves_let_others_go_on(void **state)
+TEST(ordered, many_that_rearm_themselves_let_others_go_on)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	size_t accepted = 0;
@@ -348,7 +345,7 @@ static void count_beat(void *beats)
 	++*(int *)beats;
 }
 
-static void many_handles_that_rearm_themselves_let_others_go_on(void **state)
+TEST(ordered, many_handles_that_rearm_themselves_let_others_go_on)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	int beats = 0;
@@ -387,7 +384,7 @@ static void have_last_of_crowd_removed(struct recorder *recorder, const struct t
 	assert_int_equal(pthread_join(remover, NULL), 0);
 }
 
-static void command_of_another_thread_does_not_wait_for_the_end_of_a_crowd(void **state)
+TEST(ordered, command_of_another_thread_does_not_wait_for_the_end_of_a_crowd)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -456,7 +453,7 @@ static void set_and_look_behind_half_a_command(struct recorder *recorder,
 	pthread_join(thread, NULL);
 }
 
-static void inline_task_sees_its_own_set_behind_half_a_command_of_another_thread(void **state)
+TEST(ordered, inline_task_sees_its_own_set_behind_half_a_command_of_another_thread)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct half_written half = {.queue = &recorder->wheel->owner.queue};
@@ -478,7 +475,7 @@ static void stop_another_behind_half_a_command(struct recorder *recorder,
 	(void)tw_remove_timer(recorder->wheel, "other", 5);
 }
 
-static void inline_task_stops_another_behind_half_a_command_of_another_thread(void **state)
+TEST(ordered, inline_task_stops_another_behind_half_a_command_of_another_thread)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct half_written half = {.queue = &recorder->wheel->owner.queue};
@@ -493,7 +490,7 @@ static void inline_task_stops_another_behind_half_a_command_of_another_thread(vo
 	recorder_close(recorder);
 }
 
-static void drain_of_an_inline_task_is_given_out_before_the_next_tick(void **state)
+TEST(ordered, drain_of_an_inline_task_is_given_out_before_the_next_tick)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -516,7 +513,7 @@ static void set_own_key(struct recorder *recorder, const struct tw_task *task)
 				      INTERVAL * 2));
 }
 
-static void key_of_a_running_task_is_free(void **state)
+TEST(everywhere, key_of_a_running_task_is_free)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -535,7 +532,7 @@ static void stop_its_wheel(struct recorder *recorder, const struct tw_task *task
 		recorder->argument = NULL;
 }
 
-static void stop_in_an_inline_task_lets_nothing_later_run(void **state)
+TEST(ordered, stop_in_an_inline_task_lets_nothing_later_run)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -557,7 +554,7 @@ static void stop_in_an_inline_task_lets_nothing_later_run(void **state)
 	recorder_close(recorder);
 }
 
-static void stop_on_a_worker_lets_nothing_later_run(void **state)
+TEST(pool, stop_on_a_worker_lets_nothing_later_run)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -579,7 +576,7 @@ static void stop_in_release(struct recorder *recorder, const struct tw_task *tas
 	tw_stop(recorder->wheel);
 }
 
-static void stop_in_a_release_or_drain_function_stops(void **state)
+TEST(everywhere, stop_in_a_release_or_drain_function_stops)
 {
 	for (int in_drain = 0; in_drain < 2; in_drain++) {
 		struct recorder *recorder = recorder_open(*state, 10);
@@ -609,7 +606,7 @@ static void assert_noted(struct recorder *recorder, uintptr_t value, const char 
 	assert_int_equal(event.lateness, lateness);
 }
 
-static void release_gets_key_value_deadline_and_reason(void **state)
+TEST(everywhere, release_gets_key_value_deadline_and_reason)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -633,7 +630,7 @@ static void release_gets_key_value_deadline_and_reason(void **state)
 	recorder_close(recorder);
 }
 
-static void drain_function_gets_key_value_and_deadline(void **state)
+TEST(everywhere, drain_function_gets_key_value_and_deadline)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -648,7 +645,7 @@ static void drain_function_gets_key_value_and_deadline(void **state)
 	recorder_close(recorder);
 }
 
-static void execute_gets_the_deadline_of_the_last_command(void **state)
+TEST(everywhere, execute_gets_the_deadline_of_the_last_command)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -667,7 +664,7 @@ static void remember_context(void *context, const struct tw_task *task)
 	*(void **)context = task->value;
 }
 
-static void each_drain_has_its_own_function_and_context(void **state)
+TEST(everywhere, each_drain_has_its_own_function_and_context)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	void *first = NULL;
@@ -702,17 +699,17 @@ static void assert_called(const struct variant *variant, bool by_this_thread)
 	recorder_close(recorder);
 }
 
-static void workers_call_the_users_functions_and_no_other_thread(void **state)
+TEST(pool, workers_call_the_users_functions_and_no_other_thread)
 {
 	assert_called(*state, false);
 }
 
-static void driving_thread_calls_the_users_functions_when_inline(void **state)
+TEST(inline, driving_thread_calls_the_users_functions_when_inline)
 {
 	assert_called(*state, true);
 }
 
-static void inline_functions_run_in_the_order_of_the_events(void **state)
+TEST(ordered, inline_functions_run_in_the_order_of_the_events)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -730,36 +727,3 @@ static void inline_functions_run_in_the_order_of_the_events(void **state)
 	assert_order(recorder, 1, 2, 3, 4, 5, 6);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_INLINE(calls_that_would_wait_are_invalid_where_the_wheel_is_driven),
-	TEST_POOL(calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks),
-	TEST_EVERYWHERE(commands_of_a_task_take_effect),
-	TEST_INLINE(inline_task_can_stop_another_of_its_tick),
-	TEST_INLINE(inline_task_can_move_another_of_its_tick),
-	TEST_INLINE(inline_task_can_replace_another_of_its_tick),
-	TEST_INLINE(inline_task_can_drain_the_rest_of_its_tick),
-	TEST_INLINE(timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick),
-	TEST_INLINE(timer_that_the_last_task_moves_to_now_has_run_when_advance_returns),
-	TEST_INLINE(timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick),
-	TEST_INLINE(task_that_moves_itself_to_now_for_ever_lets_others_go_on),
-	TEST_INLINE(many_that_rearm_themselves_let_others_go_on),
-	TEST_INLINE(many_handles_that_rearm_themselves_let_others_go_on),
-	TEST_INLINE(command_of_another_thread_does_not_wait_for_the_end_of_a_crowd),
-	TEST_INLINE(inline_task_sees_its_own_set_behind_half_a_command_of_another_thread),
-	TEST_INLINE(inline_task_stops_another_behind_half_a_command_of_another_thread),
-	TEST_INLINE(drain_of_an_inline_task_is_given_out_before_the_next_tick),
-	TEST_EVERYWHERE(key_of_a_running_task_is_free),
-	TEST_INLINE(stop_in_an_inline_task_lets_nothing_later_run),
-	TEST_POOL(stop_on_a_worker_lets_nothing_later_run),
-	TEST_EVERYWHERE(stop_in_a_release_or_drain_function_stops),
-	TEST_EVERYWHERE(release_gets_key_value_deadline_and_reason),
-	TEST_EVERYWHERE(drain_function_gets_key_value_and_deadline),
-	TEST_EVERYWHERE(execute_gets_the_deadline_of_the_last_command),
-	TEST_EVERYWHERE(each_drain_has_its_own_function_and_context),
-	TEST_POOL(workers_call_the_users_functions_and_no_other_thread),
-	TEST_DRIVEN(driving_thread_calls_the_users_functions_when_inline),
-	TEST_INLINE(inline_functions_run_in_the_order_of_the_events),
-};
-
-TEST_PROGRAM(tests)

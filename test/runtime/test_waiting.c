@@ -5,12 +5,10 @@
 #include "support/blocked_call.h"
 #include "support/recorder.h"
 #include "support/stats.h"
-#include "support/wait.h"
 
 #include "runtime/ask.h" /* for seeing a request */
 
 #include <semaphore.h>
-#include <unistd.h>
 
 /* The task lasts a while after its release. */
 static void end_late(struct recorder *recorder, const struct tw_task *task)
@@ -50,7 +48,7 @@ static void assert_idle_after_task(struct recorder *recorder)
 	assert_int_equal(atomic_load((atomic_int *)recorder->argument), 1);
 }
 
-static void wait_idle_waits_for_running_tasks(void **state)
+TEST(pool, wait_idle_waits_for_running_tasks)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
@@ -61,7 +59,7 @@ static void wait_idle_waits_for_running_tasks(void **state)
 	recorder_close(recorder);
 }
 
-static void wait_idle_after_stop_waits_for_running_tasks(void **state)
+TEST(pool, wait_idle_after_stop_waits_for_running_tasks)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
@@ -108,7 +106,7 @@ static void set_one(struct tw_wheel *wheel)
 	may_fail(tw_set_timer(wheel, "set", 3, VALUE(2), INTERVAL));
 }
 
-static void wait_idle_waits_for_the_commands_of_running_tasks(void **state)
+TEST(pool, wait_idle_waits_for_the_commands_of_running_tasks)
 {
 	struct late late = {.act = set_one};
 	struct recorder *recorder = open_with_late_task(*state, &late);
@@ -124,7 +122,7 @@ static void stop(struct tw_wheel *wheel)
 	(void)tw_stop(wheel);
 }
 
-static void wait_idle_waits_for_what_a_stop_by_a_running_task_releases(void **state)
+TEST(pool, wait_idle_waits_for_what_a_stop_by_a_running_task_releases)
 {
 	enum { MANY = 20000 };
 	struct late late = {.act = stop};
@@ -154,7 +152,7 @@ static void wait_until(void *argument)
 	wait->status = tw_wait_idle_until(wait->wheel, wait->deadline);
 }
 
-static void wait_idle_until_ends_when_its_deadline_comes(void **state)
+TEST(pool, wait_idle_until_ends_when_its_deadline_comes)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
@@ -176,7 +174,7 @@ static void wait_idle_until_ends_when_its_deadline_comes(void **state)
 	recorder_close(recorder);
 }
 
-static void wait_idle_until_ends_sooner_when_the_wheel_is_idle(void **state)
+TEST(pool, wait_idle_until_ends_sooner_when_the_wheel_is_idle)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
@@ -199,7 +197,7 @@ static void wait_in_task(struct recorder *recorder, const struct tw_task *task)
 	wait_until(wait);
 }
 
-static void wait_idle_until_has_a_status_for_each_case(void **state)
+TEST(everywhere, wait_idle_until_has_a_status_for_each_case)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = TW_FOREVER};
@@ -224,7 +222,7 @@ static void *wait_idle_from_thread(void *wheel)
 }
 
 /* The task hangs in the owner, which therefore answers no call, on either clock of the system. */
-static void wait_idle_until_ends_also_while_the_owner_hangs(void **state)
+TEST(ordered, wait_idle_until_ends_also_while_the_owner_hangs)
 {
 	static const enum tw_clock clocks[] = {TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME};
 
@@ -258,7 +256,7 @@ static void *advance_from_thread(void *wheel)
 }
 
 /* A program can end although a task hangs. */
-static void stop_does_not_wait_for_a_task_that_hangs_in_another_thread(void **state)
+TEST(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	pthread_t thread;
@@ -277,7 +275,7 @@ static void stop_does_not_wait_for_a_task_that_hangs_in_another_thread(void **st
 	recorder_close(recorder);
 }
 
-static void destroy_waits_for_running_tasks(void **state)
+TEST(pool, destroy_waits_for_running_tasks)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
@@ -290,7 +288,7 @@ static void destroy_waits_for_running_tasks(void **state)
 	recorder_close(recorder);
 }
 
-static void advance_and_flush_do_not_wait_for_tasks(void **state)
+TEST(pool, advance_and_flush_do_not_wait_for_tasks)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
@@ -309,7 +307,7 @@ static void advance_and_flush_do_not_wait_for_tasks(void **state)
 	recorder_close(recorder);
 }
 
-static void tasks_not_begun_at_stop_are_released_and_do_not_run(void **state)
+TEST(pool, tasks_not_begun_at_stop_are_released_and_do_not_run)
 {
 	atomic_int ended;
 	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
@@ -337,7 +335,7 @@ static void *stop_from_thread(void *wheel)
 	return VALUE(tw_stop(wheel));
 }
 
-static void of_several_stops_at_once_one_is_the_first(void **state)
+TEST(everywhere, of_several_stops_at_once_one_is_the_first)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	pthread_t threads[4];
@@ -401,7 +399,7 @@ static void *drive(void *argument)
 	return NULL;
 }
 
-static void threads_that_drive_one_wheel_take_turns(void **state)
+TEST(inline, threads_that_drive_one_wheel_take_turns)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct overlap overlap = {0};
@@ -451,7 +449,7 @@ static void release_slowly(void *context, const struct tw_task *task, enum tw_re
 }
 
 /* Inline, each replaced value is a job, after which commands could be applied that replace more. */
-static void waits_end_while_others_go_on_setting(void **state)
+TEST(owner, waits_end_while_others_go_on_setting)
 {
 	const struct variant *variant = *state;
 	/* On a busy machine each release may take long. */
@@ -480,7 +478,7 @@ static void waits_end_while_others_go_on_setting(void **state)
 }
 
 /* The owner goes on to later ticks while timers of an earlier one are left. */
-static void wait_idle_waits_for_a_crowd_that_later_ticks_overtake(void **state)
+TEST(threads, wait_idle_waits_for_a_crowd_that_later_ticks_overtake)
 {
 	enum { CROWD = 100000 };
 	const struct variant *variant = *state;
@@ -527,7 +525,7 @@ static void wait_as_value_says(struct recorder *recorder, const struct tw_task *
 	WAIT_UNTIL(requests_first_position(&recorder->wheel->owner.requests) != REQUESTS_NONE);
 }
 
-static void pending_is_exact_after_a_flush_between_inline_tasks(void **state)
+TEST(owner, pending_is_exact_after_a_flush_between_inline_tasks)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct two_tasks tasks;
@@ -558,7 +556,7 @@ static void open_the_gate(struct recorder *recorder, const struct tw_task *task)
 }
 
 /* Both come to one worker, which begins the first. */
-static void second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first(void **state)
+TEST(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 
@@ -584,7 +582,7 @@ static void pass_the_gate(void *gate)
 }
 
 /* The advance comes when the turn has finished its own look at advances. */
-static void advance_that_comes_while_a_task_runs_moves_the_clock(void **state)
+TEST(owner, advance_that_comes_while_a_task_runs_moves_the_clock)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	pthread_t advancing;
@@ -604,27 +602,3 @@ static void advance_that_comes_while_a_task_runs_moves_the_clock(void **state)
 	assert_executed_at(recorder, 2, 5 * INTERVAL);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_BOTH(owner, advance_that_comes_while_a_task_runs_moves_the_clock),
-	TEST_POOL(second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first),
-	TEST_BOTH(owner, waits_end_while_others_go_on_setting),
-	TEST_BOTH(threads, wait_idle_waits_for_a_crowd_that_later_ticks_overtake),
-	TEST_BOTH(owner, pending_is_exact_after_a_flush_between_inline_tasks),
-	TEST_POOL(wait_idle_waits_for_running_tasks),
-	TEST_POOL(wait_idle_after_stop_waits_for_running_tasks),
-	TEST_POOL(wait_idle_waits_for_the_commands_of_running_tasks),
-	TEST_POOL(wait_idle_waits_for_what_a_stop_by_a_running_task_releases),
-	TEST_POOL(wait_idle_until_ends_when_its_deadline_comes),
-	TEST_POOL(wait_idle_until_ends_sooner_when_the_wheel_is_idle),
-	TEST_EVERYWHERE(wait_idle_until_has_a_status_for_each_case),
-	TEST_INLINE(wait_idle_until_ends_also_while_the_owner_hangs),
-	TEST_INLINE(stop_does_not_wait_for_a_task_that_hangs_in_another_thread),
-	TEST_POOL(destroy_waits_for_running_tasks),
-	TEST_POOL(advance_and_flush_do_not_wait_for_tasks),
-	TEST_POOL(tasks_not_begun_at_stop_are_released_and_do_not_run),
-	TEST_EVERYWHERE(of_several_stops_at_once_one_is_the_first),
-	TEST_DRIVEN(threads_that_drive_one_wheel_take_turns),
-};
-
-TEST_PROGRAM(tests)

@@ -5,8 +5,6 @@
  */
 #include "support/test.h"
 
-#include "support/seed.h"
-
 #include "runtime/walk.h"
 
 /* Rocks are keys that stay, and water comes and goes all at once: the index grows and shrinks by
@@ -100,7 +98,7 @@ static void shore_step(struct shore *shore, struct walk *walk)
 	assert_true(walk_grow(walk));
 }
 
-static void keys_that_stay_are_visited_once_while_the_index_grows_and_shrinks(void **state)
+TEST(once, keys_that_stay_are_visited_once_while_the_index_grows_and_shrinks)
 {
 	struct shore *shore = shore_open();
 	struct walk walk;
@@ -119,7 +117,7 @@ static void keys_that_stay_are_visited_once_while_the_index_grows_and_shrinks(vo
 	shore_close(shore);
 }
 
-static void walk_of_nothing_ends_soon(void **state)
+TEST(once, walk_of_nothing_ends_soon)
 {
 	struct shore *shore = shore_open();
 	struct walk walk;
@@ -139,7 +137,7 @@ static void walk_of_nothing_ends_soon(void **state)
 }
 
 /* Every second bucket is empty, and these come together in the order of a walk. */
-static void step_looks_at_no_more_than_some_empty_buckets(void **state)
+TEST(once, step_looks_at_no_more_than_some_empty_buckets)
 {
 	enum { TIMERS = 4096, LOOKS_MOST = TIMERS / 4 };
 	static struct keyed_timer *timers[TIMERS];
@@ -217,7 +215,7 @@ static size_t shore_walk(struct shore *shore, size_t *visits)
 
 enum { HANDLES = 150000 }; /* several chunks of memory */
 
-static void walk_takes_no_step_for_handles_that_are_gone_and_trimmed(void **state)
+TEST(once, walk_takes_no_step_for_handles_that_are_gone_and_trimmed)
 {
 	static struct handle *handles[HANDLES];
 	struct shore *shore = shore_open();
@@ -237,7 +235,7 @@ static void walk_takes_no_step_for_handles_that_are_gone_and_trimmed(void **stat
 	shore_close(shore);
 }
 
-static void step_looks_at_no_more_than_some_handles_of_other_pending_sets(void **state)
+TEST(once, step_looks_at_no_more_than_some_handles_of_other_pending_sets)
 {
 	enum { LOOKS_MOST = 2200 };
 	static struct handle *handles[HANDLES];
@@ -251,7 +249,7 @@ static void step_looks_at_no_more_than_some_handles_of_other_pending_sets(void *
 	shore_close(shore);
 }
 
-static void handles_are_visited_while_another_thread_has_the_lock_of_their_memory(void **state)
+TEST(once, handles_are_visited_while_another_thread_has_the_lock_of_their_memory)
 {
 	static struct handle *handles[HANDLES];
 	struct shore *shore = shore_open();
@@ -265,14 +263,3 @@ static void handles_are_visited_while_another_thread_has_the_lock_of_their_memor
 	assert_int_equal(visits, 2);
 	shore_close(shore);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(walk_takes_no_step_for_handles_that_are_gone_and_trimmed),
-	cmocka_unit_test(step_looks_at_no_more_than_some_handles_of_other_pending_sets),
-	cmocka_unit_test(handles_are_visited_while_another_thread_has_the_lock_of_their_memory),
-	cmocka_unit_test(keys_that_stay_are_visited_once_while_the_index_grows_and_shrinks),
-	cmocka_unit_test(walk_of_nothing_ends_soon),
-	cmocka_unit_test(step_looks_at_no_more_than_some_empty_buckets),
-};
-
-TEST_PROGRAM(tests)

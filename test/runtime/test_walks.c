@@ -6,7 +6,6 @@
 #include "support/test.h"
 
 #include "support/recorder.h"
-#include "support/seed.h"
 
 #include <assert.h>
 
@@ -74,7 +73,7 @@ static void assert_by_handle(const struct tw_pending_timer *timer, struct tw_tim
 	assert_int_equal(timer->period, period);
 }
 
-static void each_timer_is_visited_with_all_its_fields(void **state)
+TEST(everywhere, each_timer_is_visited_with_all_its_fields)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -117,7 +116,7 @@ static void each_timer_is_visited_with_all_its_fields(void **state)
 	recorder_close(recorder);
 }
 
-static void timers_that_are_not_pending_are_not_visited(void **state)
+TEST(everywhere, timers_that_are_not_pending_are_not_visited)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
@@ -139,7 +138,7 @@ static void timers_that_are_not_pending_are_not_visited(void **state)
 	recorder_close(recorder);
 }
 
-static void visit_that_answers_0_is_the_last(void **state)
+TEST(everywhere, visit_that_answers_0_is_the_last)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct seen seen = {.most = 2};
@@ -163,7 +162,7 @@ static int note_long(void *context, const struct tw_pending_timer *timer)
 }
 
 /* The keys are longer than a step has room for at first. */
-static void long_keys_are_visited_whole(void **state)
+TEST(everywhere, long_keys_are_visited_whole)
 {
 	enum { MANY = 20 };
 	struct recorder *recorder = recorder_open(*state, 10);
@@ -302,7 +301,7 @@ static int count_and_change(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void those_that_stay_are_visited_once_while_others_come_and_go(void **state)
+TEST(everywhere, those_that_stay_are_visited_once_while_others_come_and_go)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = variant_options(variant, (struct tw_options){0});
@@ -354,7 +353,7 @@ static int count_visit(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void those_that_stay_are_visited_once_beside_threads_that_set_and_remove(void **state)
+TEST(everywhere, those_that_stay_are_visited_once_beside_threads_that_set_and_remove)
 {
 	const struct variant *variant = *state;
 	struct tw_options options = variant_options(variant, (struct tw_options){0});
@@ -407,7 +406,7 @@ static int walk_within(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void visit_may_walk_too(void **state)
+TEST(everywhere, visit_may_walk_too)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	struct nest nest = {recorder->wheel, 0, 0};
@@ -426,7 +425,7 @@ static void walk_in_task(struct recorder *recorder, const struct tw_task *task)
 }
 
 /* Its own timer has left by then, and the one it has just set is there. */
-static void task_may_walk(void **state)
+TEST(everywhere, task_may_walk)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	size_t count = 0;
@@ -446,7 +445,7 @@ static int stop_at_once(void *wheel, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-static void walk_ends_where_the_wheel_is_stopped(void **state)
+TEST(everywhere, walk_ends_where_the_wheel_is_stopped)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	size_t count = 0;
@@ -460,7 +459,7 @@ static void walk_ends_where_the_wheel_is_stopped(void **state)
 	recorder_close(recorder);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(everywhere, bad_arguments_are_refused)
 {
 	struct recorder *recorder = recorder_open(*state, 10);
 	size_t count = 0;
@@ -471,18 +470,3 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(count, 0);
 	recorder_close(recorder);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_EVERYWHERE(each_timer_is_visited_with_all_its_fields),
-	TEST_EVERYWHERE(timers_that_are_not_pending_are_not_visited),
-	TEST_EVERYWHERE(visit_that_answers_0_is_the_last),
-	TEST_EVERYWHERE(long_keys_are_visited_whole),
-	TEST_EVERYWHERE(those_that_stay_are_visited_once_while_others_come_and_go),
-	TEST_EVERYWHERE(those_that_stay_are_visited_once_beside_threads_that_set_and_remove),
-	TEST_EVERYWHERE(visit_may_walk_too),
-	TEST_EVERYWHERE(task_may_walk),
-	TEST_EVERYWHERE(walk_ends_where_the_wheel_is_stopped),
-	TEST_EVERYWHERE(bad_arguments_are_refused),
-};
-
-TEST_PROGRAM(tests)

@@ -7,10 +7,8 @@
 
 #include "support/blocked_call.h"
 #include "support/memory.h"
-#include "support/wait.h"
 
 #include <semaphore.h>
-#include <unistd.h>
 
 #include "base/processor.h"
 #include "runtime/worker_pool.h"
@@ -224,7 +222,7 @@ static size_t assert_batch(struct fixture *fixture, struct timer *first, size_t 
 	return size;
 }
 
-static void batches_hold_at_most_32_jobs_and_keep_their_order(void **state)
+TEST(once, batches_hold_at_most_32_jobs_and_keep_their_order)
 {
 	struct fixture fixture;
 	struct list *batch;
@@ -247,7 +245,7 @@ static void batches_hold_at_most_32_jobs_and_keep_their_order(void **state)
 static int worker_counts[] = {1, 2, 8};
 enum { WORKER_COUNTS = sizeof(worker_counts) / sizeof(worker_counts[0]) };
 
-static void jobs_of_one_submission_are_done_once(void **state)
+TEST(once, jobs_of_one_submission_are_done_once)
 {
 	static const size_t sizes[] = {1, 31, 32, 33, 10000};
 
@@ -266,7 +264,7 @@ static void jobs_of_one_submission_are_done_once(void **state)
 	}
 }
 
-static void jobs_of_many_submissions_are_done_once(void **state)
+TEST(once, jobs_of_many_submissions_are_done_once)
 {
 	static const size_t batch_sizes[] = {1, 2, 31, 32, 33, 100};
 
@@ -286,7 +284,7 @@ static void jobs_of_many_submissions_are_done_once(void **state)
 }
 
 /* Each job finds the workers asleep, or about to sleep. */
-static void jobs_submitted_one_by_one_are_done_each_before_the_next(void **state)
+TEST(once, jobs_submitted_one_by_one_are_done_each_before_the_next)
 {
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		struct fixture fixture;
@@ -301,7 +299,7 @@ static void jobs_submitted_one_by_one_are_done_each_before_the_next(void **state
 	}
 }
 
-static void submission_of_nothing_does_nothing(void **state)
+TEST(once, submission_of_nothing_does_nothing)
 {
 	struct fixture fixture;
 
@@ -317,7 +315,7 @@ static void count_drained(void *context, const struct tw_task *tw_task)
 	atomic_fetch_add((atomic_size_t *)context, 1);
 }
 
-static void each_kind_of_job_calls_its_own_function(void **state)
+TEST(once, each_kind_of_job_calls_its_own_function)
 {
 	struct drain *drain = calloc(1, sizeof(*drain));
 	atomic_size_t drained = 0;
@@ -343,7 +341,7 @@ static void each_kind_of_job_calls_its_own_function(void **state)
 	fixture_close(&fixture);
 }
 
-static void jobs_not_begun_when_the_target_stops_are_released(void **state)
+TEST(once, jobs_not_begun_when_the_target_stops_are_released)
 {
 	struct fixture fixture;
 
@@ -364,7 +362,7 @@ static void jobs_not_begun_when_the_target_stops_are_released(void **state)
 	fixture_close(&fixture);
 }
 
-static void slow_job_holds_up_nothing_but_its_worker(void **state)
+TEST(once, slow_job_holds_up_nothing_but_its_worker)
 {
 	for (size_t slow = 0; slow < WORKER_BATCH; slow++) {
 		struct fixture fixture;
@@ -400,7 +398,7 @@ static void block_7_workers(struct fixture *fixture, size_t jobs, size_t stride)
 }
 
 /* One pool does this repeatedly, and its workers sleep in between: all must be woken to help. */
-static void rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked(void **state)
+TEST(once, rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked)
 {
 	struct fixture fixture;
 
@@ -413,7 +411,7 @@ static void rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked(void *
 	fixture_close(&fixture);
 }
 
-static void jobs_submitted_behind_a_slow_one_are_done_before_it(void **state)
+TEST(once, jobs_submitted_behind_a_slow_one_are_done_before_it)
 {
 	struct fixture fixture;
 
@@ -459,7 +457,7 @@ static void rest_of_a_batch_comes_before_a_crowd(void)
 }
 
 /* Either worker may be the blocked one. */
-static void rest_of_a_batch_is_done_before_a_crowd_of_later_ones(void **state)
+TEST(once, rest_of_a_batch_is_done_before_a_crowd_of_later_ones)
 {
 	for (int round = 0; round < 10; round++)
 		rest_of_a_batch_comes_before_a_crowd();
@@ -492,7 +490,7 @@ static void set_flag(struct task *task)
 }
 
 /* Some of the 30 jobs lie behind a blocked one on a batch. */
-static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
+TEST(once, pool_grows_while_all_workers_are_blocked_and_jobs_wait)
 {
 	struct fixture fixture;
 
@@ -507,7 +505,7 @@ static void pool_grows_while_all_workers_are_blocked_and_jobs_wait(void **state)
 }
 
 /* The one worker that is not blocked lays out a batch, and is blocked by its first job. */
-static void pool_grows_for_jobs_laid_out_while_it_looked(void **state)
+TEST(once, pool_grows_for_jobs_laid_out_while_it_looked)
 {
 	size_t turns = TEST_SHARE_OF(300);
 
@@ -528,7 +526,7 @@ static void pool_grows_for_jobs_laid_out_while_it_looked(void **state)
 	}
 }
 
-static void pool_has_at_most_max_workers(void **state)
+TEST(once, pool_has_at_most_max_workers)
 {
 	for (int most = 1; most <= 4; most++) {
 		struct fixture fixture;
@@ -545,7 +543,7 @@ static void pool_has_at_most_max_workers(void **state)
 	}
 }
 
-static void job_may_need_another_that_only_one_more_worker_can_do(void **state)
+TEST(once, job_may_need_another_that_only_one_more_worker_can_do)
 {
 	struct fixture fixture;
 
@@ -604,7 +602,7 @@ static bool pool_that_computes_grows(void)
 }
 
 /* A machine may have halted all threads for a moment, as if they were blocked. */
-static void pool_does_not_grow_while_its_workers_compute(void **state)
+TEST(once, pool_does_not_grow_while_its_workers_compute)
 {
 	int times = 0;
 
@@ -613,7 +611,7 @@ static void pool_does_not_grow_while_its_workers_compute(void **state)
 	assert_in_range(times, 0, 4);
 }
 
-static void jobs_that_compute_for_ever_do_not_keep_the_others_waiting(void **state)
+TEST(once, jobs_that_compute_for_ever_do_not_keep_the_others_waiting)
 {
 	size_t processors = processors_available();
 	struct fixture fixture;
@@ -675,7 +673,7 @@ static bool memory_is_back(long resident, long mapped, long peak)
 }
 
 /* Workers that are needed again reuse the same places. */
-static void workers_that_were_idle_for_long_end_and_their_counts_stay(void **state)
+TEST(once, workers_that_were_idle_for_long_end_and_their_counts_stay)
 {
 	struct fixture fixture;
 	long resident;
@@ -724,18 +722,18 @@ static size_t overtaken_by(enum job_lane marked_lane, enum job_lane crowded_lane
 	return before;
 }
 
-static void prompt_job_is_not_held_up_by_a_crowd_in_bulk(void **state)
+TEST(once, prompt_job_is_not_held_up_by_a_crowd_in_bulk)
 {
 	assert_in_range(overtaken_by(JOB_LANE_PROMPT, JOB_LANE_BULK), 1, 2 * WORKER_BATCH);
 }
 
-static void bulk_is_not_starved_by_a_crowd_of_prompt_jobs(void **state)
+TEST(once, bulk_is_not_starved_by_a_crowd_of_prompt_jobs)
 {
 	assert_in_range(overtaken_by(JOB_LANE_BULK, JOB_LANE_PROMPT), WORKER_BATCH,
 			20 * WORKER_BATCH);
 }
 
-static void jobs_of_both_lanes_are_done_once(void **state)
+TEST(once, jobs_of_both_lanes_are_done_once)
 {
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		struct fixture fixture;
@@ -764,7 +762,7 @@ static void waiter_start(struct blocked_call *waiter, struct worker_pool *pool)
 	blocked_call_falls_asleep(waiter);
 }
 
-static void wait_of_an_idle_pool_returns_at_once(void **state)
+TEST(once, wait_of_an_idle_pool_returns_at_once)
 {
 	struct fixture fixture;
 
@@ -774,7 +772,7 @@ static void wait_of_an_idle_pool_returns_at_once(void **state)
 	fixture_close(&fixture);
 }
 
-static void wait_ends_after_the_jobs_submitted_before(void **state)
+TEST(once, wait_ends_after_the_jobs_submitted_before)
 {
 	struct fixture fixture;
 	struct blocked_call waiter;
@@ -790,7 +788,7 @@ static void wait_ends_after_the_jobs_submitted_before(void **state)
 }
 
 /* Each wait group has its turn. */
-static void wait_does_not_wait_for_jobs_submitted_later(void **state)
+TEST(once, wait_does_not_wait_for_jobs_submitted_later)
 {
 	enum { TURNS = 5 };
 	struct fixture fixture;
@@ -815,7 +813,7 @@ static void wait_does_not_wait_for_jobs_submitted_later(void **state)
 }
 
 /* A later job ends before the one that they wait for, so that they wake and must go on waiting. */
-static void all_waiters_return_together(void **state)
+TEST(once, all_waiters_return_together)
 {
 	struct fixture fixture;
 	struct blocked_call waiters[WAITERS];
@@ -837,7 +835,7 @@ static void all_waiters_return_together(void **state)
 
 /* Each begins to wait after another job, and none of these is done; the waits end one after the
  * other. */
-static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
+TEST(once, waits_that_overlap_do_not_wait_for_each_others_jobs)
 {
 	struct fixture fixture;
 	struct blocked_call waiters[WAITERS];
@@ -860,7 +858,7 @@ static void waits_that_overlap_do_not_wait_for_each_others_jobs(void **state)
 }
 
 /* The later of two overlapping waits has its own jobs done first. */
-static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
+TEST(once, wait_ends_after_the_jobs_of_earlier_waits_too)
 {
 	struct fixture fixture;
 	struct blocked_call waiters[2];
@@ -882,7 +880,7 @@ static void wait_ends_after_the_jobs_of_earlier_waits_too(void **state)
 }
 
 /* There are more waits than wait groups, with a job before each. */
-static void any_number_may_wait_at_a_time(void **state)
+TEST(once, any_number_may_wait_at_a_time)
 {
 	enum { MANY = 270 };
 	struct fixture fixture;
@@ -905,7 +903,7 @@ static void any_number_may_wait_at_a_time(void **state)
 }
 
 /* They wait for a wait group first, and then have no job to wait for. */
-static void wait_whose_jobs_are_done_before_it_has_a_group_ends(void **state)
+TEST(once, wait_whose_jobs_are_done_before_it_has_a_group_ends)
 {
 	enum { MANY = 260 };
 	struct fixture fixture;
@@ -953,7 +951,7 @@ static void *wait_and_look(void *argument)
 	return NULL;
 }
 
-static void several_may_wait_while_jobs_are_submitted(void **state)
+TEST(once, several_may_wait_while_jobs_are_submitted)
 {
 	struct stream stream = {0};
 	pthread_t waiters[WAITERS];
@@ -984,7 +982,7 @@ static void ask_where_it_is(struct task *task)
 		     worker_pool_is_here(task->fixture->pool) && strcmp(name, "pool-0") == 0);
 }
 
-static void only_a_worker_of_the_pool_is_here(void **state)
+TEST(once, only_a_worker_of_the_pool_is_here)
 {
 	struct fixture here;
 	struct fixture elsewhere;
@@ -1007,7 +1005,7 @@ static void only_a_worker_of_the_pool_is_here(void **state)
 	fixture_close(&elsewhere);
 }
 
-static void destroy_waits_until_all_jobs_are_done(void **state)
+TEST(once, destroy_waits_until_all_jobs_are_done)
 {
 	for (size_t i = 0; i < WORKER_COUNTS; i++) {
 		for (int turn = 0; turn < 20; turn++) {
@@ -1029,7 +1027,7 @@ static void destroy_waits_until_all_jobs_are_done(void **state)
  * been woken together: while one lays the last batch out, the other looks whether it may leave. A
  * busy machine is slow at this, and does it less often.
  */
-static void no_worker_leaves_while_a_job_may_need_it(void **state)
+TEST(once, no_worker_leaves_while_a_job_may_need_it)
 {
 	size_t turns = TEST_SHARE_OF(12000);
 	int64_t begun = wall_clock();
@@ -1051,7 +1049,7 @@ static void no_worker_leaves_while_a_job_may_need_it(void **state)
 	}
 }
 
-static void pool_without_jobs_can_be_destroyed_at_once(void **state)
+TEST(once, pool_without_jobs_can_be_destroyed_at_once)
 {
 	for (int turn = 0; turn < 50; turn++) {
 		struct fixture fixture;
@@ -1060,42 +1058,3 @@ static void pool_without_jobs_can_be_destroyed_at_once(void **state)
 		fixture_close(&fixture);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(batches_hold_at_most_32_jobs_and_keep_their_order),
-	cmocka_unit_test(jobs_of_one_submission_are_done_once),
-	cmocka_unit_test(jobs_of_many_submissions_are_done_once),
-	cmocka_unit_test(jobs_submitted_one_by_one_are_done_each_before_the_next),
-	cmocka_unit_test(submission_of_nothing_does_nothing),
-	cmocka_unit_test(each_kind_of_job_calls_its_own_function),
-	cmocka_unit_test(jobs_not_begun_when_the_target_stops_are_released),
-	cmocka_unit_test(slow_job_holds_up_nothing_but_its_worker),
-	cmocka_unit_test(rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked),
-	cmocka_unit_test(jobs_submitted_behind_a_slow_one_are_done_before_it),
-	cmocka_unit_test(rest_of_a_batch_is_done_before_a_crowd_of_later_ones),
-	cmocka_unit_test(pool_grows_while_all_workers_are_blocked_and_jobs_wait),
-	cmocka_unit_test(pool_grows_for_jobs_laid_out_while_it_looked),
-	cmocka_unit_test(pool_has_at_most_max_workers),
-	cmocka_unit_test(pool_does_not_grow_while_its_workers_compute),
-	cmocka_unit_test(jobs_that_compute_for_ever_do_not_keep_the_others_waiting),
-	cmocka_unit_test(job_may_need_another_that_only_one_more_worker_can_do),
-	cmocka_unit_test(workers_that_were_idle_for_long_end_and_their_counts_stay),
-	cmocka_unit_test(prompt_job_is_not_held_up_by_a_crowd_in_bulk),
-	cmocka_unit_test(bulk_is_not_starved_by_a_crowd_of_prompt_jobs),
-	cmocka_unit_test(jobs_of_both_lanes_are_done_once),
-	cmocka_unit_test(wait_of_an_idle_pool_returns_at_once),
-	cmocka_unit_test(wait_ends_after_the_jobs_submitted_before),
-	cmocka_unit_test(wait_does_not_wait_for_jobs_submitted_later),
-	cmocka_unit_test(all_waiters_return_together),
-	cmocka_unit_test(waits_that_overlap_do_not_wait_for_each_others_jobs),
-	cmocka_unit_test(wait_ends_after_the_jobs_of_earlier_waits_too),
-	cmocka_unit_test(any_number_may_wait_at_a_time),
-	cmocka_unit_test(wait_whose_jobs_are_done_before_it_has_a_group_ends),
-	cmocka_unit_test(several_may_wait_while_jobs_are_submitted),
-	cmocka_unit_test(only_a_worker_of_the_pool_is_here),
-	cmocka_unit_test(destroy_waits_until_all_jobs_are_done),
-	cmocka_unit_test(no_worker_leaves_while_a_job_may_need_it),
-	cmocka_unit_test(pool_without_jobs_can_be_destroyed_at_once),
-};
-
-TEST_PROGRAM(tests)

@@ -13,9 +13,6 @@
 
 #include "recorder.h"
 
-/* These are entries of a cmocka test table: inline, or with all threads. */
-#define TEST_CACHE(test) TEST_IN(levels_inline, test), TEST_IN(levels_threads, test)
-
 struct removal {
 	enum tw_cache_cause cause;
 	size_t key_size;

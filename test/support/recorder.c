@@ -12,6 +12,26 @@ struct variant rounds_owner = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, TW_WORKERS_INL
 struct variant rounds_workers = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, 2};
 struct variant rounds_threads = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, 2};
 
+#define IN(variant)                  \
+	{                            \
+#variant, &(variant) \
+	}
+#define KIND(name, ...) \
+	const struct test_kind kind_##name = {.variants = TEST_VARIANTS(__VA_ARGS__)}
+KIND(everywhere, IN(levels_inline), IN(levels_owner), IN(levels_workers), IN(levels_threads));
+KIND(layouts, IN(levels_inline), IN(levels_owner), IN(levels_workers), IN(levels_threads),
+     IN(rounds_inline), IN(rounds_owner), IN(rounds_workers), IN(rounds_threads));
+KIND(inline, IN(levels_inline));
+KIND(owner, IN(levels_owner));
+KIND(workers, IN(levels_workers));
+KIND(threads, IN(levels_threads));
+KIND(ordered, IN(levels_inline), IN(levels_owner));
+KIND(pool, IN(levels_workers), IN(levels_threads));
+KIND(with_owner, IN(levels_owner), IN(levels_threads));
+KIND(by_caller, IN(levels_inline), IN(levels_workers));
+KIND(inline_and_threads, IN(levels_inline), IN(levels_threads));
+KIND(with_threads, IN(levels_owner), IN(levels_workers), IN(levels_threads));
+
 struct tw_options variant_options(const struct variant *variant, struct tw_options more)
 {
 	more.layout = variant->layout;

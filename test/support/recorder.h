@@ -25,20 +25,19 @@ struct variant {
 extern struct variant levels_inline, levels_owner, levels_workers, levels_threads;
 extern struct variant rounds_inline, rounds_owner, rounds_workers, rounds_threads;
 
-/* These are entries of a cmocka test table. */
-/* clang-format off */
-#define TEST_IN(variant, test) {#test " (" #variant ")", test, NULL, NULL, &(variant)}
-/* clang-format on */
-#define TEST_BOTH(kind, test) TEST_IN(levels_##kind, test), TEST_IN(rounds_##kind, test)
-/* The calling thread does everything. */
-#define TEST_DRIVEN(test) TEST_BOTH(inline, test)
-/* Tasks run in the order of their deadlines. */
-#define TEST_INLINE(test) TEST_BOTH(inline, test), TEST_BOTH(owner, test)
-/* Tasks run on workers. */
-#define TEST_POOL(test) TEST_BOTH(workers, test), TEST_BOTH(threads, test)
-/* The wheel has threads, at least one. */
-#define TEST_WITH_THREADS(test) TEST_BOTH(owner, test), TEST_POOL(test)
-#define TEST_EVERYWHERE(test) TEST_INLINE(test), TEST_POOL(test)
+/* These are kinds of cases (test.h) by their variants. */
+extern const struct test_kind kind_everywhere; /* all four with levels */
+extern const struct test_kind kind_layouts;    /* all eight */
+extern const struct test_kind kind_inline;     /* the calling thread does everything */
+extern const struct test_kind kind_owner;
+extern const struct test_kind kind_workers;
+extern const struct test_kind kind_threads;
+extern const struct test_kind kind_ordered;    /* inline, owner: in the order of deadlines */
+extern const struct test_kind kind_pool;       /* workers, threads: tasks run on workers */
+extern const struct test_kind kind_with_owner; /* owner, threads */
+extern const struct test_kind kind_by_caller;  /* inline, workers */
+extern const struct test_kind kind_inline_and_threads;
+extern const struct test_kind kind_with_threads; /* all but inline: at least one thread */
 
 /* This is the tick of recorded wheels, unless a test chooses another. */
 #define INTERVAL TW_MILLISECOND

@@ -15,8 +15,11 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
+#include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,6 +28,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -36,6 +42,9 @@
 #endif
 
 #include "base/sanitizer.h"
+
+#include "seed.h"
+#include "wait.h"
 
 /* Memory and processor time mean little under a sanitizer. */
 #define TEST_HAS_SANITIZER (SANITIZER_THREAD || SANITIZER_ADDRESS)
@@ -60,12 +69,49 @@
 		skip();                  \
 	} while (0)
 
-/* This ends each test program, after the list of its cases, one a line. */
-#define TEST_PROGRAM(tests)                                       \
-	int main(void)                                            \
-	{                                                         \
-		return cmocka_run_group_tests(tests, NULL, NULL); \
-	}
+/* A way in which a case runs: what it is called, and what *state is. */
+struct test_variant {
+	const char *name;
+	void *state;
+};
+
+/* What cases have in common: what opens and closes each of them, as cmocka's setup and teardown,
+ * and the variants in which each runs. Without variants a case runs once. */
+struct test_kind {
+	int (*open)(void **state);
+	int (*close)(void **state);
+	const struct test_variant *variants; /* the last one has no name */
+};
+
+#define TEST_VARIANTS(...) ((const struct test_variant[]){__VA_ARGS__, {NULL, NULL}})
+
+extern const struct test_kind kind_once;
+
+/* A case, or with `run` NULL what opens and closes a file of cases. */
+struct test_case {
+	const char *file;
+	int line;
+	const char *name;
+	void (*run)(void **state);
+	const struct test_kind *kind;
+};
+
+/* The linker gathers pointers to all cases of a program in one section. */
+#define TEST_CASE(name, run, kind)                                                               \
+	static const struct test_case case_##name = {__BASE_FILE__, __LINE__, #name, run, kind}; \
+	static const struct test_case *const row_of_##name                                       \
+		__attribute__((used, section("test_cases"))) = &case_##name;
+
+/* TEST(once, name) { ... } is a case; TEST(kind, name) one of kind_##kind. */
+#define TEST(kind, name)                    \
+	static void name(void **state);     \
+	TEST_CASE(name, name, &kind_##kind) \
+	static void name(void **state)
+
+/* Opens something before the first case of the file, and closes it after the last. */
+#define TEST_FILE(open, close)                                         \
+	static const struct test_kind kind_file = {open, close, NULL}; \
+	TEST_CASE(file, NULL, &kind_file)
 
 /* Uses the status of a call that may fail here: the test judges by what comes of it. */
 static inline void may_fail(int status)

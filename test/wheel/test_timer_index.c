@@ -6,9 +6,6 @@
 #include "support/test.h"
 
 #include "support/memory.h"
-#include "support/seed.h"
-
-#include <unistd.h>
 
 #include "base/key_hash.h"
 #include "wheel/timer_index.h"
@@ -154,7 +151,7 @@ static void change(struct model *model, size_t number)
 		add(model, number);
 }
 
-static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
+TEST(once, empty_index_finds_nothing_and_prefetches_nothing)
 {
 	struct model model;
 	uint32_t hashes[TIMER_INDEX_BATCH];
@@ -174,7 +171,7 @@ static void empty_index_finds_nothing_and_prefetches_nothing(void **state)
 	model_close(&model);
 }
 
-static void single_key_is_found_until_it_is_removed(void **state)
+TEST(once, single_key_is_found_until_it_is_removed)
 {
 	struct model model;
 
@@ -209,7 +206,7 @@ static void assert_guesses(const struct model *model, size_t first, size_t count
 	}
 }
 
-static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
+TEST(once, prefetch_guesses_the_timers_and_changes_nothing)
 {
 	struct model model;
 
@@ -225,7 +222,7 @@ static void prefetch_guesses_the_timers_and_changes_nothing(void **state)
 }
 
 /* A guess stays usable after other timers have come and gone and their memory was used again. */
-static void guess_confirmed_later_finds_the_timer_of_its_key_and_no_other(void **state)
+TEST(once, guess_confirmed_later_finds_the_timer_of_its_key_and_no_other)
 {
 	enum { KEYS = 4 * TIMER_INDEX_BATCH };
 	struct timer_guesses guesses[4];
@@ -269,7 +266,7 @@ static size_t key_of_8_bytes(const struct model *model, size_t number, unsigned 
 	return 8;
 }
 
-static void every_key_is_found_after_every_bucket_that_comes_or_goes(void **state)
+TEST(once, every_key_is_found_after_every_bucket_that_comes_or_goes)
 {
 	enum { KEYS = TEST_HAS_SANITIZER ? 600 : 1500 };
 	struct model model;
@@ -297,7 +294,7 @@ static void a_few_random_keys_are_found(struct model *model)
 		assert_finds(model, (size_t)random_below(&model->random, model->size));
 }
 
-static void index_grows_with_200_000_keys_and_loses_none(void **state)
+TEST(once, index_grows_with_200_000_keys_and_loses_none)
 {
 	enum { KEYS = TEST_SHARE_OF(200000) };
 	struct model model;
@@ -332,7 +329,7 @@ static void take_out_all_but(struct model *model, size_t left)
 	}
 }
 
-static void index_shrinks_as_fast_as_timers_are_removed_and_loses_none(void **state)
+TEST(once, index_shrinks_as_fast_as_timers_are_removed_and_loses_none)
 {
 	enum { KEYS = TEST_SHARE_OF(200000), LEFT = 100 };
 	struct model model;
@@ -348,7 +345,7 @@ static void index_shrinks_as_fast_as_timers_are_removed_and_loses_none(void **st
 	model_close(&model);
 }
 
-static void index_gives_segments_back_as_it_shrinks(void **state)
+TEST(once, index_gives_segments_back_as_it_shrinks)
 {
 	enum { KEYS = 600000 };
 	struct model model;
@@ -383,7 +380,7 @@ static void add_without_growth(struct model *model, size_t from, size_t to)
 	assert_int_equal(model->index.buckets, buckets);
 }
 
-static void index_that_could_not_grow_catches_up(void **state)
+TEST(once, index_that_could_not_grow_catches_up)
 {
 	enum { BEHIND = 1000, KEYS = 2 * BEHIND };
 	struct model model;
@@ -402,7 +399,7 @@ static void index_that_could_not_grow_catches_up(void **state)
 	model_close(&model);
 }
 
-static void random_adds_and_removals_agree_with_the_model(void **state)
+TEST(once, random_adds_and_removals_agree_with_the_model)
 {
 	struct model model;
 
@@ -427,7 +424,7 @@ static void random_adds_and_removals_agree_with_the_model(void **state)
 }
 
 /* A count that goes up and down around a bound must not map and unmap memory each time. */
-static void index_at_a_bound_does_not_grow_and_shrink_in_turn(void **state)
+TEST(once, index_at_a_bound_does_not_grow_and_shrink_in_turn)
 {
 	enum { BOUND = 262144 }; /* buckets of a segment */
 	struct model model;
@@ -501,7 +498,7 @@ static void take_out_any(struct model *model, size_t left)
 			take_out(model, number);
 }
 
-static void trimmed_index_has_memory_for_the_buckets_in_use_alone(void **state)
+TEST(once, trimmed_index_has_memory_for_the_buckets_in_use_alone)
 {
 	static const size_t lefts[] = {MANY / 100, 300, 0};
 	struct model model;
@@ -521,7 +518,7 @@ static void trimmed_index_has_memory_for_the_buckets_in_use_alone(void **state)
 }
 
 /* The rest would be huge pages otherwise, where the system has them. */
-static void rest_of_a_segment_is_given_back_and_stays_away(void **state)
+TEST(once, rest_of_a_segment_is_given_back_and_stays_away)
 {
 	enum { MORE = 20000, KEYS = SEGMENT + SEGMENT / 4 };
 	struct model model;
@@ -568,7 +565,7 @@ static bool mapping_has_flag(const void *memory, const char *flag)
 	return has;
 }
 
-static void segment_given_back_in_part_has_small_pages(void **state)
+TEST(once, segment_given_back_in_part_has_small_pages)
 {
 	enum { KEYS = SEGMENT + 1000 };
 	struct model model;
@@ -584,7 +581,7 @@ static void segment_given_back_in_part_has_small_pages(void **state)
 }
 
 /* A foreign page behind the buckets in use shows whether the system was called. */
-static void memory_given_back_is_not_given_back_again(void **state)
+TEST(once, memory_given_back_is_not_given_back_again)
 {
 	struct model model;
 	char *segment;
@@ -629,17 +626,17 @@ static void churn_with(uint32_t (*make_hash)(const struct model *, const void *k
 	model_close(&model);
 }
 
-static void keys_of_the_same_hash_are_distinguished(void **state)
+TEST(once, keys_of_the_same_hash_are_distinguished)
 {
 	churn_with(same_hash);
 }
 
-static void keys_of_the_same_bucket_are_distinguished(void **state)
+TEST(once, keys_of_the_same_bucket_are_distinguished)
 {
 	churn_with(same_bucket);
 }
 
-static void keys_that_begin_alike_are_distinguished_by_their_size(void **state)
+TEST(once, keys_that_begin_alike_are_distinguished_by_their_size)
 {
 	struct model model;
 
@@ -657,7 +654,7 @@ static void keys_that_begin_alike_are_distinguished_by_their_size(void **state)
 }
 
 /* Short keys are compared word by word: each byte must count. */
-static void keys_that_differ_in_any_one_bit_are_distinguished(void **state)
+TEST(once, keys_that_differ_in_any_one_bit_are_distinguished)
 {
 	struct model model;
 	unsigned char key[LONGEST];
@@ -681,7 +678,7 @@ static void keys_that_differ_in_any_one_bit_are_distinguished(void **state)
 }
 
 /* Up to KEYS keys find their timers although a crowd shares one bucket with them. */
-static void crowd_of_one_hash_does_not_hide_other_keys(void **state)
+TEST(once, crowd_of_one_hash_does_not_hide_other_keys)
 {
 	struct model model;
 
@@ -700,7 +697,7 @@ static void crowd_of_one_hash_does_not_hide_other_keys(void **state)
 	model_close(&model);
 }
 
-static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **state)
+TEST(once, discard_frees_the_table_in_steps_and_leaves_the_timers_alone)
 {
 	enum { KEYS = 600000 };
 	struct model model;
@@ -725,7 +722,7 @@ static void discard_frees_the_table_in_steps_and_leaves_the_timers_alone(void **
 	model_close(&model);
 }
 
-static void discard_unmaps_every_segment(void **state)
+TEST(once, discard_unmaps_every_segment)
 {
 	enum { ROUNDS = 20 };
 	const long segment_size = 2 << 20;
@@ -743,7 +740,7 @@ static void discard_unmaps_every_segment(void **state)
 	assert_in_range(mapped_memory(), 1, before + ROUNDS / 2 * segment_size);
 }
 
-static void timer_with_a_key_of_any_size_fits_its_block(void **state)
+TEST(once, timer_with_a_key_of_any_size_fits_its_block)
 {
 	struct timer_store store;
 	struct timer_bin bin = {0};
@@ -766,31 +763,3 @@ static void timer_with_a_key_of_any_size_fits_its_block(void **state)
 	timer_store_flush(&store, &bin);
 	timer_store_destroy(&store);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(empty_index_finds_nothing_and_prefetches_nothing),
-	cmocka_unit_test(single_key_is_found_until_it_is_removed),
-	cmocka_unit_test(prefetch_guesses_the_timers_and_changes_nothing),
-	cmocka_unit_test(guess_confirmed_later_finds_the_timer_of_its_key_and_no_other),
-	cmocka_unit_test(every_key_is_found_after_every_bucket_that_comes_or_goes),
-	cmocka_unit_test(index_grows_with_200_000_keys_and_loses_none),
-	cmocka_unit_test(index_shrinks_as_fast_as_timers_are_removed_and_loses_none),
-	cmocka_unit_test(index_gives_segments_back_as_it_shrinks),
-	cmocka_unit_test(index_that_could_not_grow_catches_up),
-	cmocka_unit_test(random_adds_and_removals_agree_with_the_model),
-	cmocka_unit_test(index_at_a_bound_does_not_grow_and_shrink_in_turn),
-	cmocka_unit_test(trimmed_index_has_memory_for_the_buckets_in_use_alone),
-	cmocka_unit_test(rest_of_a_segment_is_given_back_and_stays_away),
-	cmocka_unit_test(segment_given_back_in_part_has_small_pages),
-	cmocka_unit_test(memory_given_back_is_not_given_back_again),
-	cmocka_unit_test(keys_of_the_same_hash_are_distinguished),
-	cmocka_unit_test(keys_of_the_same_bucket_are_distinguished),
-	cmocka_unit_test(keys_that_begin_alike_are_distinguished_by_their_size),
-	cmocka_unit_test(keys_that_differ_in_any_one_bit_are_distinguished),
-	cmocka_unit_test(crowd_of_one_hash_does_not_hide_other_keys),
-	cmocka_unit_test(discard_frees_the_table_in_steps_and_leaves_the_timers_alone),
-	cmocka_unit_test(discard_unmaps_every_segment),
-	cmocka_unit_test(timer_with_a_key_of_any_size_fits_its_block),
-};
-
-TEST_PROGRAM(tests)

@@ -6,8 +6,6 @@
  */
 #include "support/test.h"
 
-#include "support/seed.h"
-
 #include "base/clock.h"
 #include "wheel/wheel.h"
 #include "wheel/wheel_layout.h"
@@ -428,7 +426,22 @@ static void live_long(struct world *world)
 	live(world, TEST_SHARE_OF(3000));
 }
 
-static void random_timers_come_out_at_exactly_their_ticks(void **state)
+#define IN(kind)               \
+	{                      \
+#kind, &(kind) \
+	}
+static const struct test_kind kind_levels = {.variants = TEST_VARIANTS(IN(levels))};
+static const struct test_kind kind_in_order = {
+	.variants = TEST_VARIANTS(IN(levels_ordered), IN(rounds_ordered)),
+};
+static const struct test_kind kind_unordered = {
+	.variants = TEST_VARIANTS(IN(levels), IN(rounds)),
+};
+static const struct test_kind kind_all = {
+	.variants = TEST_VARIANTS(IN(levels_ordered), IN(rounds_ordered), IN(levels), IN(rounds)),
+};
+
+TEST(all, random_timers_come_out_at_exactly_their_ticks)
 {
 	for_each_world(*state, 200, live_long);
 }
@@ -439,12 +452,12 @@ static void live_checked(struct world *world)
 	live(world, TEST_SHARE_OF(300));
 }
 
-static void every_operation_keeps_the_invariants_and_its_bounds(void **state)
+TEST(all, every_operation_keeps_the_invariants_and_its_bounds)
 {
 	for_each_world(*state, 60, live_checked);
 }
 
-static void wheels_of_very_many_slots_are_as_exact(void **state)
+TEST(all, wheels_of_very_many_slots_are_as_exact)
 {
 	static const size_t many[] = {65536, 65537, 1000000};
 	uint64_t seed = seed_choose();
@@ -458,7 +471,7 @@ static void wheels_of_very_many_slots_are_as_exact(void **state)
 	}
 }
 
-static void many_timers_come_out_at_exactly_their_ticks(void **state)
+TEST(all, many_timers_come_out_at_exactly_their_ticks)
 {
 	enum { MANY = TEST_SHARE_OF(100000) };
 	struct world world = world_open(*state, 64, MANY, random_from(seed_choose(), 1));
@@ -491,7 +504,7 @@ static void live_late(struct world *world)
 	}
 }
 
-static void wheel_advanced_while_busy_is_late_never_early_and_loses_nothing(void **state)
+TEST(unordered, wheel_advanced_while_busy_is_late_never_early_and_loses_nothing)
 {
 	for_each_world(*state, 200, live_late);
 }
@@ -512,7 +525,7 @@ static void set_wait_and_move(struct world *world, uint64_t delay, uint64_t wait
 	assert_int_equal(world->pending, 0);
 }
 
-static void moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is(void **state)
+TEST(all, moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is)
 {
 	static const size_t few[] = {1, 2, 3, 10};
 
@@ -528,7 +541,7 @@ static void moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is(void
 	}
 }
 
-static void removed_timer_never_comes_out(void **state)
+TEST(all, removed_timer_never_comes_out)
 {
 	struct world world = world_open(*state, 10, 3, random_from(1, 1));
 
@@ -544,7 +557,7 @@ static void removed_timer_never_comes_out(void **state)
 	world_close(&world);
 }
 
-static void timer_added_or_moved_to_the_past_is_due_at_once(void **state)
+TEST(all, timer_added_or_moved_to_the_past_is_due_at_once)
 {
 	struct world world = world_open(*state, 10, 3, random_from(1, 1));
 
@@ -574,13 +587,13 @@ static void lose_the_last_timer(struct world *world)
 	}
 }
 
-static void wheel_that_lost_its_last_timer_has_no_next_tick(void **state)
+TEST(all, wheel_that_lost_its_last_timer_has_no_next_tick)
 {
 	for_each_world(*state, 1, lose_the_last_timer);
 }
 
 /* Each level has a timer, and the finest leaves first: the next tick is that of the others. */
-static void next_tick_is_of_a_level_that_has_timers(void **state)
+TEST(levels, next_tick_is_of_a_level_that_has_timers)
 {
 	enum { TIMERS = 19 };
 
@@ -621,7 +634,7 @@ static void assert_next_expired(struct world *world, uint64_t tick, const size_t
 		assert_ptr_equal(expired[i], timer_at(world, order[i]));
 }
 
-static void timers_of_one_tick_come_out_in_the_order_of_their_last_command(void **state)
+TEST(in_order, timers_of_one_tick_come_out_in_the_order_of_their_last_command)
 {
 	struct world world = world_open(*state, 10, 6, random_from(1, 1));
 
@@ -640,7 +653,7 @@ static void timers_of_one_tick_come_out_in_the_order_of_their_last_command(void 
 	world_close(&world);
 }
 
-static void timers_of_several_ticks_come_out_tick_by_tick(void **state)
+TEST(in_order, timers_of_several_ticks_come_out_tick_by_tick)
 {
 	struct world world = world_open(*state, 3, 5, random_from(1, 1));
 
@@ -689,7 +702,7 @@ static void step_with_few_looks(struct world *world)
 }
 
 /* judge_expired checks that they come out in order. */
-static void crowd_out_of_order_is_looked_at_in_small_steps(void **state)
+TEST(in_order, crowd_out_of_order_is_looked_at_in_small_steps)
 {
 	enum { CROWD = TEST_SHARE_OF(100000) };
 	struct world world = open_shuffled(*state, CROWD);
@@ -706,7 +719,7 @@ static void crowd_out_of_order_is_looked_at_in_small_steps(void **state)
 }
 
 /* The wheel has found them out of order. */
-static void crowd_that_is_removed_before_it_is_sorted_is_gone(void **state)
+TEST(in_order, crowd_that_is_removed_before_it_is_sorted_is_gone)
 {
 	enum { CROWD = 100 };
 	struct world world = open_shuffled(*state, CROWD);
@@ -737,7 +750,7 @@ static void command_on_crowd(struct world *world)
 		move(world, i, expiry);
 }
 
-static void commands_while_a_crowd_is_sorted_keep_the_order(void **state)
+TEST(in_order, commands_while_a_crowd_is_sorted_keep_the_order)
 {
 	for (int turn = 0; turn < TEST_SHARE_OF(100); turn++) {
 		struct world world = open_shuffled(*state, 1 + (size_t)turn * 3);
@@ -756,7 +769,7 @@ static void commands_while_a_crowd_is_sorted_keep_the_order(void **state)
 	}
 }
 
-static void take_gives_each_timer_of_a_crowd_half_sorted(void **state)
+TEST(in_order, take_gives_each_timer_of_a_crowd_half_sorted)
 {
 	for (size_t steps = 0; steps < 300; steps += 7) {
 		struct world world = open_shuffled(*state, 400);
@@ -780,7 +793,7 @@ static void assert_next_is(struct world *world, size_t i)
 	judge_expired(world, expired[0]);
 }
 
-static void newly_due_timers_overtake_those_left_over(void **state)
+TEST(unordered, newly_due_timers_overtake_those_left_over)
 {
 	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
 
@@ -805,7 +818,7 @@ static void newly_due_timers_overtake_those_left_over(void **state)
 }
 
 /* Some of the crowd are of later rounds: they too come out at their own ticks. */
-static void newly_due_timers_overtake_a_slot_of_several_rounds(void **state)
+TEST(unordered, newly_due_timers_overtake_a_slot_of_several_rounds)
 {
 	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
 
@@ -876,7 +889,7 @@ static void let_crowd_outlast_its_tick(struct world *world)
 	assert_next_is(world, 1);
 }
 
-static void timer_moved_to_later_while_it_is_due_leaves_the_crowd(void **state)
+TEST(unordered, timer_moved_to_later_while_it_is_due_leaves_the_crowd)
 {
 	struct world world = open_crowd(*state);
 
@@ -888,7 +901,7 @@ static void timer_moved_to_later_while_it_is_due_leaves_the_crowd(void **state)
 	assert_overtakes(&world, 7);
 }
 
-static void timer_moved_to_later_while_it_is_late_leaves_the_crowd(void **state)
+TEST(unordered, timer_moved_to_later_while_it_is_late_leaves_the_crowd)
 {
 	struct world world = open_crowd(*state);
 
@@ -897,7 +910,7 @@ static void timer_moved_to_later_while_it_is_late_leaves_the_crowd(void **state)
 	assert_overtakes(&world, 6 + 600);
 }
 
-static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
+TEST(unordered, timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it)
 {
 	for (uint64_t later = 7; later < 5 + PATIENCE; later += 104) {
 		struct world world = open_crowd(*state);
@@ -912,7 +925,7 @@ static void timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it(void **state)
 
 /* This goes up to the last slot of the finest of levels of 16 slots; those behind it come up
  * early. */
-static void timer_moved_a_little_later_overtakes_a_crowd_in_any_slot(void **state)
+TEST(unordered, timer_moved_a_little_later_overtakes_a_crowd_in_any_slot)
 {
 	for (uint64_t tick = 1; tick < 32; tick++) {
 		struct world world = open_crowd_at(*state, tick);
@@ -923,7 +936,7 @@ static void timer_moved_a_little_later_overtakes_a_crowd_in_any_slot(void **stat
 }
 
 /* Several small moves are not a large one: the timer is looked at in time after each. */
-static void timer_moved_by_little_again_and_again_is_not_held_up(void **state)
+TEST(unordered, timer_moved_by_little_again_and_again_is_not_held_up)
 {
 	struct world world = open_crowd(*state);
 	uint64_t last = 5;
@@ -935,7 +948,7 @@ static void timer_moved_by_little_again_and_again_is_not_held_up(void **state)
 }
 
 /* In levels of 16 slots, a crowd comes down from the slot of ticks 32 to 47 from tick 16 on. */
-static void timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd(void **state)
+TEST(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd)
 {
 	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
 
@@ -955,7 +968,7 @@ static void timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd(void
 	world_close(&world);
 }
 
-static void take_gives_each_timer_once_whatever_its_expiry(void **state)
+TEST(all, take_gives_each_timer_once_whatever_its_expiry)
 {
 	uint64_t seed = seed_choose();
 
@@ -992,7 +1005,7 @@ static size_t looks_at_most(const struct kind *kind, size_t slots)
 	return (63 + bits - 1) / bits;
 }
 
-static void far_timer_wakes_the_wheel_at_most_once_a_level(void **state)
+TEST(all, far_timer_wakes_the_wheel_at_most_once_a_level)
 {
 	uint64_t seed = seed_choose();
 
@@ -1016,7 +1029,7 @@ static void far_timer_wakes_the_wheel_at_most_once_a_level(void **state)
 	}
 }
 
-static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
+TEST(all, timers_near_the_end_of_time_come_out_at_their_ticks)
 {
 	/* The last nanosecond means never. */
 	static const uint64_t end = TICK_NEVER - 1;
@@ -1044,7 +1057,7 @@ static void timers_near_the_end_of_time_come_out_at_their_ticks(void **state)
 	}
 }
 
-static void timer_that_never_expires_stays_and_causes_no_wake_up_soon(void **state)
+TEST(all, timer_that_never_expires_stays_and_causes_no_wake_up_soon)
 {
 	for (size_t i = 0; i < SLOT_COUNTS; i++) {
 		struct world world = world_open(*state, slot_counts[i], 2, random_from(1, 1));
@@ -1112,7 +1125,7 @@ static void expire_crowd(struct world *world)
 }
 
 /* In levels they come down from the topmost level together; in rounds they have three laps. */
-static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state)
+TEST(unordered, a_million_timers_in_one_slot_are_looked_at_64_at_a_time)
 {
 	const struct kind *kind = *state;
 	size_t crowd = TEST_SHARE_OF(1000000);
@@ -1130,17 +1143,9 @@ static void a_million_timers_in_one_slot_are_looked_at_64_at_a_time(void **state
 	world_close(&world);
 }
 
-#define TEST_IN(kind, test)                                     \
-	{                                                       \
-#test " (" #kind ")", test, NULL, NULL, &(kind) \
-	}
-#define TEST_ORDERED(test) TEST_IN(levels_ordered, test), TEST_IN(rounds_ordered, test)
-#define TEST_UNORDERED(test) TEST_IN(levels, test), TEST_IN(rounds, test)
-#define TEST_ALL(test) TEST_ORDERED(test), TEST_UNORDERED(test)
-
 /* Ticks take 10 ns from 1003 ns on: deadlines lie between them, before the first, and at the
  * end. */
-static void timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline(void **state)
+TEST(all, timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline)
 {
 	static const struct ticks coarse = {.interval = 10, .origin = 1003};
 	static const struct {
@@ -1177,7 +1182,7 @@ static void timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline(vo
 	}
 }
 
-static void forever_is_not_now_even_at_the_end_of_time(void **state)
+TEST(all, forever_is_not_now_even_at_the_end_of_time)
 {
 	const struct kind *kind = *state;
 	struct wheel *wheel = wheel_create(kind->layout, 10, &ticks, kind->ordered, PATIENCE);
@@ -1192,7 +1197,7 @@ static void forever_is_not_now_even_at_the_end_of_time(void **state)
 		continue;
 }
 
-static void wheel_is_discarded_in_steps(void **state)
+TEST(all, wheel_is_discarded_in_steps)
 {
 	const struct kind *kind = *state;
 	struct wheel *wheel =
@@ -1204,40 +1209,3 @@ static void wheel_is_discarded_in_steps(void **state)
 		steps++;
 	assert_in_range(steps, 32, 1000);
 }
-
-static const struct CMUnitTest tests[] = {
-	TEST_ALL(random_timers_come_out_at_exactly_their_ticks),
-	TEST_ALL(every_operation_keeps_the_invariants_and_its_bounds),
-	TEST_ALL(wheels_of_very_many_slots_are_as_exact),
-	TEST_ALL(wheel_is_discarded_in_steps),
-	TEST_ALL(forever_is_not_now_even_at_the_end_of_time),
-	TEST_ALL(timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline),
-	TEST_ALL(many_timers_come_out_at_exactly_their_ticks),
-	TEST_UNORDERED(wheel_advanced_while_busy_is_late_never_early_and_loses_nothing),
-	TEST_ALL(moved_timer_comes_out_once_at_its_new_tick_wherever_the_hand_is),
-	TEST_ALL(removed_timer_never_comes_out),
-	TEST_ALL(timer_added_or_moved_to_the_past_is_due_at_once),
-	TEST_ALL(wheel_that_lost_its_last_timer_has_no_next_tick),
-	TEST_IN(levels, next_tick_is_of_a_level_that_has_timers),
-	TEST_ORDERED(timers_of_one_tick_come_out_in_the_order_of_their_last_command),
-	TEST_ORDERED(timers_of_several_ticks_come_out_tick_by_tick),
-	TEST_ORDERED(crowd_out_of_order_is_looked_at_in_small_steps),
-	TEST_ORDERED(crowd_that_is_removed_before_it_is_sorted_is_gone),
-	TEST_ORDERED(commands_while_a_crowd_is_sorted_keep_the_order),
-	TEST_ORDERED(take_gives_each_timer_of_a_crowd_half_sorted),
-	TEST_UNORDERED(newly_due_timers_overtake_those_left_over),
-	TEST_UNORDERED(newly_due_timers_overtake_a_slot_of_several_rounds),
-	TEST_UNORDERED(timer_moved_to_later_while_it_is_due_leaves_the_crowd),
-	TEST_UNORDERED(timer_moved_to_later_while_it_is_late_leaves_the_crowd),
-	TEST_UNORDERED(timer_moved_to_soon_after_a_crowd_is_not_held_up_by_it),
-	TEST_UNORDERED(timer_moved_a_little_later_overtakes_a_crowd_in_any_slot),
-	TEST_UNORDERED(timer_moved_by_little_again_and_again_is_not_held_up),
-	TEST_IN(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd),
-	TEST_ALL(take_gives_each_timer_once_whatever_its_expiry),
-	TEST_ALL(far_timer_wakes_the_wheel_at_most_once_a_level),
-	TEST_ALL(timers_near_the_end_of_time_come_out_at_their_ticks),
-	TEST_ALL(timer_that_never_expires_stays_and_causes_no_wake_up_soon),
-	TEST_UNORDERED(a_million_timers_in_one_slot_are_looked_at_64_at_a_time),
-};
-
-TEST_PROGRAM(tests)

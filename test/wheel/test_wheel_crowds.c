@@ -87,7 +87,7 @@ static int steps_until_moved(struct crowd *crowd)
 	return steps;
 }
 
-static void crowd_of_one_slot_does_not_hold_up_the_next_slot(void **state)
+TEST(once, crowd_of_one_slot_does_not_hold_up_the_next_slot)
 {
 	static struct crowd crowd;
 
@@ -101,7 +101,7 @@ static void crowd_of_one_slot_does_not_hold_up_the_next_slot(void **state)
 	crowd_close(&crowd);
 }
 
-static void timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon(void **state)
+TEST(once, timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon)
 {
 	static struct crowd crowd;
 
@@ -114,7 +114,7 @@ static void timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon(void **st
 }
 
 /* This happens in the slot where it is set, and in those that it comes down to. */
-static void timer_that_repeats_is_the_first_of_its_tick(void **state)
+TEST(once, timer_that_repeats_is_the_first_of_its_tick)
 {
 	static struct crowd crowd;
 	struct timer *expired[STEP];
@@ -146,7 +146,7 @@ static void assert_next_is(struct crowd *crowd, size_t i, bool late)
 	assert_int_equal(wheel_expired_late(crowd->wheel), late);
 }
 
-static void leftover_timers_of_a_tick_come_after_all_that_are_newly_due(void **state)
+TEST(once, leftover_timers_of_a_tick_come_after_all_that_are_newly_due)
 {
 	static struct crowd crowd;
 	struct timer *expired[STEP];
@@ -167,7 +167,7 @@ static void leftover_timers_of_a_tick_come_after_all_that_are_newly_due(void **s
 	crowd_close(&crowd);
 }
 
-static void timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not(void **state)
+TEST(once, timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not)
 {
 	static struct crowd crowd;
 
@@ -181,7 +181,7 @@ static void timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not(void *
 	crowd_close(&crowd);
 }
 
-static void timer_refiled_at_its_tick_is_not_late(void **state)
+TEST(once, timer_refiled_at_its_tick_is_not_late)
 {
 	static struct crowd crowd;
 
@@ -194,7 +194,7 @@ static void timer_refiled_at_its_tick_is_not_late(void **state)
 }
 
 /* More slots have come up than there are lists for them. */
-static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
+TEST(once, slots_that_come_up_one_after_the_other_lose_nothing)
 {
 	static struct crowd crowd;
 
@@ -211,15 +211,3 @@ static void slots_that_come_up_one_after_the_other_lose_nothing(void **state)
 	}
 	crowd_close(&crowd);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(crowd_of_one_slot_does_not_hold_up_the_next_slot),
-	cmocka_unit_test(timer_set_first_into_the_slot_of_a_crowd_is_looked_at_soon),
-	cmocka_unit_test(timer_that_repeats_is_the_first_of_its_tick),
-	cmocka_unit_test(leftover_timers_of_a_tick_come_after_all_that_are_newly_due),
-	cmocka_unit_test(timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not),
-	cmocka_unit_test(timer_refiled_at_its_tick_is_not_late),
-	cmocka_unit_test(slots_that_come_up_one_after_the_other_lose_nothing),
-};
-
-TEST_PROGRAM(tests)

@@ -10,7 +10,7 @@ NOTED_DISK := $(BUILD)/test/redis/powercut/noted_disk.so
 
 $(POWERCUT_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/redis $(redis_cflags)
 
-$(BUILD)/test/redis/test_power_cuts: $(POWERCUT_OBJECTS) | $(NOTED_DISK)
+$(BUILD)/test/redis/all: $(POWERCUT_OBJECTS) | $(NOTED_DISK)
 
 # It goes into a redis-server, so it does not use the build's flags.
 $(NOTED_DISK): test/redis/powercut/preload/noted_disk.c
@@ -18,8 +18,8 @@ $(NOTED_DISK): test/redis/powercut/preload/noted_disk.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -O2 -shared -fPIC -o $@ $<
 
-power-cuts: $(BUILD)/test/redis/test_power_cuts ## cut the power of Redis CUTS=1000 times; SEED=
-	@CUTS=$(or $(CUTS),1000) $<
+power-cuts: $(BUILD)/test/redis/all ## cut the power of Redis CUTS=1000 times; SEED=
+	@CUTS=$(or $(CUTS),1000) $< test_power_cuts
 
 -include $(POWERCUT_OBJECTS:.o=.d)
 else

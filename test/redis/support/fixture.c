@@ -8,6 +8,9 @@
 
 static struct fixture fixture;
 
+const struct test_kind kind_fixture = {fixture_open, fixture_close, NULL};
+const struct test_kind kind_one_shard = {fixture_open_one_shard, fixture_close, NULL};
+
 int fixture_start_server(void **state)
 {
 	*state = &fixture;

@@ -27,10 +27,10 @@ int fixture_close(void **state);
 /* This opens a namespace with one shard, so that it may have limits, and a claim sees all tasks. */
 int fixture_open_one_shard(void **state);
 
-#define FIXTURE_TEST(test) cmocka_unit_test_setup_teardown(test, fixture_open, fixture_close)
-#define ONE_SHARD_TEST(test) \
-	cmocka_unit_test_setup_teardown(test, fixture_open_one_shard, fixture_close)
-#define FIXTURE_RUN(tests) cmocka_run_group_tests(tests, fixture_start_server, fixture_stop_server)
+extern const struct test_kind kind_fixture;
+extern const struct test_kind kind_one_shard;
+/* A file of such cases has this. */
+#define FIXTURE_FILE TEST_FILE(fixture_start_server, fixture_stop_server)
 
 /* Fails the test with the error message unless the status is TW_OK. */
 void assert_ok(struct tw_redis *redis, enum tw_status status);

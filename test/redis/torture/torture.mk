@@ -25,7 +25,7 @@ $(BUILD)/test/redis/torture/shifted_clock.so: test/redis/torture/preload/shifted
 
 $(TORTURE): | $(BUILD)/test/redis/torture/shifted_clock.so
 
-$(BUILD)/test/redis/test_torture_checker: $(TORTURE_CHECKER)
+$(BUILD)/test/redis/all: $(TORTURE_CHECKER)
 ifneq ($(filter redis/test_torture,$(TESTS)),)
 test: $(TORTURE)
 endif
