@@ -48,9 +48,9 @@ run()
 	at_end "rm -rf '$TMPDIR'"
 	log=$BUILD/test/$1.log
 	if test -f "test/$1.sh"; then
-		program=test/$1.sh
+		program=test/$1.sh file=
 	else
-		program=$BUILD/test/$(program_of "$1")
+		program=$BUILD/test/$(program_of "$1") file=${1##*/}
 	fi
 	mkdir -p "$(dirname "$log")"
 	: >"$log"
@@ -62,7 +62,7 @@ run()
 		# In braces, so that what the shell says of a crash is in the log, too.
 		# shellcheck disable=SC2086 # a command and its options
 		{ $fixed_addresses timeout --foreground -k 10 "$TEST_TIMEOUT" $EMULATOR "$program" \
-			"${1##*/}" </dev/null; } >>"$log" 2>&1
+			$file </dev/null; } >>"$log" 2>&1
 		status=$?
 		test $ended = 0 && ended=$status
 		case $status in
