@@ -4,7 +4,6 @@
  * the same after it has been written and read again.
  */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "redis/client/record.h"
@@ -45,15 +44,7 @@ static void check_again(const struct record *record)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct record record;
-	char *score = malloc(size + 1);
 
-	if (!score)
-		return 0;
-	if (size)
-		memcpy(score, data, size);
-	score[size] = '\0';
-	(void)score_read(score);
-	free(score);
 	if (record_read(&record, (const char *)data, size) == TW_OK) {
 		check_again(&record);
 		record_free(&record);

@@ -31,7 +31,7 @@ static void check_settings(const struct settings *settings)
 	assert(settings->connect_timeout > 0 && settings->reply_timeout > 0);
 	assert(settings->password || !settings->user);
 	assert(!settings->master || *settings->master);
-	assert(*settings->space.name && settings->space.shards > 0);
+	assert(*settings->space.name && settings->space.shards <= TW_REDIS_SHARDS_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
