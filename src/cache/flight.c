@@ -5,7 +5,7 @@
  * stay in the chain as a pause: takes of the key get its status until retry_at. The load that
  * begins after that takes its place and its number of failures; if none has until forget_at, twice
  * as long, the pause is forgotten. A set or delete takes a flight out of its chain at once: so a
- * source that hangs holds up nobody who takes the key after that.
+ * source that hangs holds up no take of the key after that.
  *
  * Invariants:
  *   a chain has at most one flight of a key

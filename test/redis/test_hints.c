@@ -320,7 +320,7 @@ static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job 
 	return TW_REDIS_DONE;
 }
 
-TEST(fixture, user_who_may_not_publish_has_all_but_hints)
+TEST(fixture, user_without_the_right_to_publish_has_all_except_hints)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
