@@ -114,30 +114,22 @@ objects_in = $(filter $(BUILD)/test/$(1)/%,$(TEST_OBJECTS) $(REDIS_TEST_OBJECTS)
 objects_in_all = $(filter-out %_yields.o $(TESTS_APART:%=$(BUILD)/test/%.o),$(objects_in))
 program_of = $(if $(filter $(TESTS_APART),$(1)),$(1),$(if $(filter %_yields,$(1)),$(dir \
 	$(1))all_yields,$(dir $(1))all))
-# Those of one thread: nothing for the thread sanitizer.
-TESTS_OF_ONE_THREAD := base/test_key_hash base/test_pages base/test_slot_set wheel/% cron/% \
-	faults/test_cron_faults redis/test_texts redis/test_torture_checker
 # With a sanitizer, which is slow enough, the library is not compiled a second time.
 ifneq ($(SANITIZE),)
 TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
 endif
-TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh)) \
-	house/man/test_man model/fuzz/test_inputs long/fuzz/test_oss_fuzz \
-	long/install/test_install long/install/test_links long/packaging/test_ports \
-	long/site/test_browser long/soak/test_soak
+# $(call named,LEVEL,TRAIT): the tests that test/families names, of a level or trait or of all.
+named = $(shell awk -v level='$(1)' -v trait='$(2)' '/^[a-z]/ && $$1 ~ level && $$3 ~ trait && \
+	$$4 != "make" { print $$4 }' test/families 2>/dev/null)
+TEST_SCRIPTS := $(patsubst test/%.sh,%,$(wildcard test/house/*.sh $(patsubst %,test/%.sh,$(call \
+	named))))
 # Those by Redis come first, for they wait most.
-TESTS_OF_ALL := $(REDIS_TESTS) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
-# What only `make check-all` runs: long runs, and what compiles the library once more.
-TESTS_FOR_ALL := $(filter %_yields long/% redis/test_core_alone redis/test_packaging \
-	redis/test_torture,$(TESTS_OF_ALL))
-TESTS_OF_EACH_DAY := $(filter-out $(TESTS_FOR_ALL) $(if $(filter thread,$(SANITIZE)), \
-	$(TESTS_OF_ONE_THREAD)),$(TESTS_OF_ALL))
-# Those that take longest are begun first; those that measure time run alone, at the end.
-TESTS_LONG := $(filter $(TESTS_OF_EACH_DAY),redis/test_calls_faults redis/test_outages \
-	redis/test_listen redis/test_keys redis/test_program_faults redis/test_workers \
-	redis/test_permits runtime/test_worker_pool redis/test_cluster redis/test_hints \
-	runtime/test_real_clock runtime/test_handle_races)
-TESTS_ALONE := runtime/test_real_clock
+TESTS_OF_ALL := $(sort $(REDIS_TESTS)) $(TEST_PROGRAMS) $(filter-out redis/%,$(TEST_SCRIPTS))
+TESTS_OF_NIGHT := $(filter $(call named,night),$(TESTS_OF_ALL))
+TESTS_OF_EACH_DAY := $(filter-out $(TESTS_OF_NIGHT) $(if $(filter thread,$(SANITIZE)), \
+	$(call named,.,plain)),$(TESTS_OF_ALL))
+TESTS_FIRST := $(filter $(TESTS_OF_EACH_DAY),$(call named,test))
+TESTS_ALONE := $(call named,.,alone)
 # Of `make compare`.
 BENCHES ?= throughput handles cache cache_expiry expiry idle
 ifneq ($(T),)
@@ -146,7 +138,7 @@ TESTS := $(filter-out CASE=%,$(FOUND))
 export CASE := $(patsubst CASE=%,%,$(filter CASE=%,$(FOUND)))
 $(if $(TESTS),,$(error no test is called $(T)))
 endif
-TESTS ?= $(TESTS_LONG) $(filter-out $(TESTS_LONG),$(TESTS_OF_EACH_DAY))
+TESTS ?= $(TESTS_FIRST) $(filter-out $(TESTS_FIRST),$(TESTS_OF_EACH_DAY))
 # Seconds that one test program may take.
 TEST_TIMEOUT ?= 600
 # In `make deps run` nothing may be compiled before deps is through, with -j neither.
@@ -167,7 +159,7 @@ STAYS := -Wl,-z,nodelete
 # The names that a shared library exports, and their version.
 VERSIONS := -Wl,--version-script=src/packaging/
 
-.PHONY: all check-all deps deps-ci run run-cache builds test test-all test-redis \
+.PHONY: all check deps deps-ci run run-cache builds test test-redis \
 	test-servers bench bench-redis compare model-check install uninstall \
 	layers size check-comments format format-check clean help FORCE
 .DELETE_ON_ERROR:
@@ -320,15 +312,18 @@ run-cache: $(BUILD)/bench/cache_run ## run a cache in front of a slow source; AR
 
 TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(sort $(foreach test,$(filter $(TEST_PROGRAMS) \
 	$(REDIS_TEST_OBJECTS:$(BUILD)/test/%.o=%),$(TESTS)),$(call program_of,$(test)))))
+ifneq ($(N),night)
 test: all $(TESTS_TO_BUILD) ## test each promise (2 min), or T=folder, file or case; SEED=n
 	@test/run.sh $(TESTS)
+else
+# Each at its whole length, and those that take a night.
+test:
+	@$(MAKE) --no-print-directory N= BUILD=$(BUILD)/whole CPPFLAGS='$(CPPFLAGS) -DTEST_PART=1' \
+		FAULTS=all TESTS='$(TESTS_OF_NIGHT) $(TESTS_OF_EACH_DAY)' test
+endif
 
-test-all: ## run all tests, at their whole length
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/whole CPPFLAGS='$(CPPFLAGS) -DTEST_PART=1' \
-		FAULTS=all TESTS='$(TESTS_FOR_ALL) $(TESTS_OF_EACH_DAY)' test
-
-check-all: ## all there is to check, what finds most first (hours)
-	@test/check_all.sh
+check: ## check what each change must pass (30 min); N=night: all there is to check (hours)
+	@.ci/run $(N)
 
 bench: $(BUILD)/bench/coroutines
 bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them; ARGS=--quick or --update

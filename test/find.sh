@@ -11,7 +11,7 @@ shift
 found=
 for name; do
 	case $name in
-	"$word"/* | */test_*"${word#*/}"* | */check_*"${word#*/}"*)
+	"$word"/* | */*"${word#*/}"*)
 		case $name in
 		"${word%/*}"/*) found="$found $name" ;;
 		*) test "$word" != "${word#*/}" || found="$found $name" ;;

@@ -156,3 +156,10 @@ for signal in HUP INT TERM; do
 		echo "goes on after $2"' sh "$root/folder" $signal && exit 1
 	test ! -e "$root/folder"
 done
+
+# What test/families names is there.
+sed -nE '/ make /d; s/^[a-z]+ +[-0-9]+ +[-a-z]+ +//p' test/families | tr % '*' |
+	while read -r name; do
+		# shellcheck disable=SC2086 # a pattern
+		ls test/$name.[cs]* >/dev/null || exit
+	done

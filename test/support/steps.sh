@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # This runs several commands one after the other and adds up the tests that they count. .ci/run and
-# check_all.sh source it in the project's folder.
+# servers.sh source it in the project's folder.
 
 . test/support/script.sh
 export MAKEFLAGS=-j2
