@@ -22,7 +22,7 @@ done
 if test -z "$found"; then
 	for name; do
 		test -f "test/$name.c" || continue
-		grep -q "^TEST(.*$word" "test/$name.c" && found="$found $name"
+		grep -q "^[A-Z]*(.*, .*$word" "test/$name.c" && found="$found $name"
 	done
 	test -z "$found" || found="$found CASE=*$word*"
 fi

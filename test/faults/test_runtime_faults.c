@@ -240,9 +240,8 @@ TEST(pool, worker_that_cannot_start_is_tried_again)
 	sem_destroy(&hold.gate);
 }
 
-TEST(everywhere, timer_whose_move_failed_keeps_its_deadline)
+RECORDED(everywhere, timer_whose_move_failed_keeps_its_deadline)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	char key[LONGEST_KEY];
 	size_t size = key_of(3, key);
 	enum tw_status moved;
@@ -258,7 +257,6 @@ TEST(everywhere, timer_whose_move_failed_keeps_its_deadline)
 	assert_status(removed, TW_NO_MEMORY);
 	pass_ticks(recorder, 12);
 	assert_executed_at(recorder, 1, INTERVAL * 5);
-	recorder_close(recorder);
 }
 
 /* There are more than the drains that may run at a time. */
@@ -268,22 +266,18 @@ static int count_keys(void *count, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-TEST(everywhere, wait_with_a_deadline_needs_memory)
+RECORDED(everywhere, wait_with_a_deadline_needs_memory)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	fail_allocation(1, false);
 	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_NO_MEMORY);
 	assert_int_equal(end_faults(), 1);
 	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
-	recorder_close(recorder);
 }
 
 /* The walk must allocate more room for some of these long keys. */
-TEST(everywhere, walk_without_memory_says_so_and_changes_nothing)
+RECORDED(everywhere, walk_without_memory_says_so_and_changes_nothing)
 {
 	enum { MANY = 5, LONG_ONE = 60000 };
-	struct recorder *recorder = recorder_open(*state, 10);
 	char *key = calloc(1, LONG_ONE);
 	enum tw_status status = TW_NO_MEMORY;
 	size_t count = 0;
@@ -309,13 +303,10 @@ TEST(everywhere, walk_without_memory_says_so_and_changes_nothing)
 	/* These are for the timers, for their keys, and for a longer one. */
 	assert_int_equal(failures, 4);
 	assert_int_equal(tw_pending(recorder->wheel), MANY + 1);
-	recorder_close(recorder);
 }
 
-TEST(inline, drains_without_memory_leave_room_for_others)
+RECORDED(inline, drains_without_memory_leave_room_for_others)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	for (int i = 0; i < 100; i++) {
 		fail_allocation(1, false);
 		assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_NO_MEMORY);
@@ -323,12 +314,10 @@ TEST(inline, drains_without_memory_leave_room_for_others)
 	}
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, drain_without_memory_drains_nothing)
+RECORDED(everywhere, drain_without_memory_drains_nothing)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	enum tw_status drained;
 
 	set_timer(recorder, "any", 1, INTERVAL * 5);
@@ -344,5 +333,4 @@ TEST(everywhere, drain_without_memory_drains_nothing)
 		assert_drained(recorder, 1);
 	else
 		assert_executed_at(recorder, 1, INTERVAL * 5);
-	recorder_close(recorder);
 }

@@ -91,9 +91,8 @@ static void note_ring(struct bell *bell)
 	rung[atomic_fetch_add(&rung_count, 1) % 4] = bell;
 }
 
-TEST(ordered, alarms_of_one_tick_run_in_the_order_of_their_setting)
+RECORDED(ordered, alarms_of_one_tick_run_in_the_order_of_their_setting)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bells[4];
 
 	atomic_store(&rung_count, 0);
@@ -108,7 +107,6 @@ TEST(ordered, alarms_of_one_tick_run_in_the_order_of_their_setting)
 		assert_ptr_equal(rung[i], &bells[i]);
 	for (int i = 0; i < 4; i++)
 		tw_alarm_destroy(&bells[i].alarm);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, alarm_moves_sooner_and_later)
@@ -350,10 +348,9 @@ static void destroy_and_spoil(struct bell *bell)
 	memset(&bell->alarm, 0x5a, sizeof(bell->alarm));
 }
 
-TEST(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was)
+RECORDED(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was)
 {
 	enum { NEVER_SET, FAR, STOPPED, SOONER, SEEN, HAS_RUN, DRAINED, PLACES };
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct bell bells[PLACES];
 	struct bell last;
 
@@ -381,7 +378,6 @@ TEST(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was)
 	assert_status(tw_alarm_set(&last.alarm, INTERVAL), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	destroy_and_spoil(&last);
-	recorder_close(recorder);
 }
 
 static struct bell *next_bell;
@@ -438,9 +434,8 @@ TEST(once, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it)
 	tw_destroy(bell.wheel);
 }
 
-TEST(everywhere, bad_arguments_are_refused)
+RECORDED(everywhere, bad_arguments_are_refused)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct tw_alarm alarm;
 
 	assert_status(tw_alarm_init(NULL, &alarm, ring, NULL), TW_INVALID);
@@ -454,7 +449,6 @@ TEST(everywhere, bad_arguments_are_refused)
 	assert_status(tw_alarm_destroy(&alarm), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	assert_status(tw_alarm_init(recorder->wheel, &alarm, ring, NULL), TW_CLOSED);
-	recorder_close(recorder);
 }
 
 enum { BELLS = 20, STEPS = 20000 };

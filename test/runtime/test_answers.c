@@ -46,10 +46,9 @@ static void assert_none_left(struct recorder *recorder, struct tw_timer timer,
 
 /* ---- By key ---- */
 
-TEST(everywhere, added_timer_is_one_that_was_set)
+RECORDED(everywhere, added_timer_is_one_that_was_set)
 {
 	static const char long_key[100] = "a key that travels in a timer of its own";
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 
 	assert_status(add_timer(recorder, "short", 1, INTERVAL / 2), TW_OK);
@@ -61,13 +60,10 @@ TEST(everywhere, added_timer_is_one_that_was_set)
 	assert_executed_at(recorder, 2, 3 * INTERVAL);
 	assert_int_equal(event_of(recorder, 2).key_size, 100);
 	assert_counts(wheel, .set = 3, .fired = 2, .pending = 1);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, key_that_has_a_timer_exists_and_keeps_it)
+RECORDED(everywhere, key_that_has_a_timer_exists_and_keeps_it)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, 4 * INTERVAL);
 	assert_status(add_timer(recorder, "any", 2, INTERVAL), TW_EXISTS);
 	pass_ticks(recorder, 4);
@@ -82,13 +78,11 @@ TEST(everywhere, key_that_has_a_timer_exists_and_keeps_it)
 	assert_released(recorder, 3, TW_REMOVED);
 	assert_executed_at(recorder, 4, 5 * INTERVAL);
 	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, taken_value_is_the_callers_and_comes_nowhere_else)
+RECORDED(everywhere, taken_value_is_the_callers_and_comes_nowhere_else)
 {
 	static const char long_key[1000] = "as long as that";
-	struct recorder *recorder = recorder_open(*state, 10);
 	void *value = recorder;
 	uintptr_t number;
 
@@ -106,13 +100,11 @@ TEST(everywhere, taken_value_is_the_callers_and_comes_nowhere_else)
 	assert_order(recorder, 2);
 	assert_status(take_timer(recorder, "other", &number), TW_NOT_FOUND);
 	assert_counts(recorder->wheel, .set = 3, .fired = 1, .removed = 2);
-	recorder_close(recorder);
 }
 
 /* Take follows the order of commands: it takes what was replaced and moved before. */
-TEST(everywhere, take_comes_after_the_commands_before_it)
+RECORDED(everywhere, take_comes_after_the_commands_before_it)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	uintptr_t number;
 
 	for (uintptr_t i = 1; i <= 100; i++)
@@ -123,13 +115,11 @@ TEST(everywhere, take_comes_after_the_commands_before_it)
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 101, INTERVAL);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 99);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, bad_arguments_and_a_stopped_wheel_are_refused)
+RECORDED(everywhere, bad_arguments_and_a_stopped_wheel_are_refused)
 {
 	static const char overlong[TW_KEY_SIZE_MAX + 1];
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_timer none = {0};
 	void *value = recorder;
@@ -157,7 +147,6 @@ TEST(everywhere, bad_arguments_and_a_stopped_wheel_are_refused)
 	assert_ptr_equal(value, recorder);
 	assert_released(recorder, 1, TW_STOPPED);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
 /* An inline task or a worker notes its answers here, for the main thread to check. */
@@ -184,9 +173,8 @@ static void ask_for_all(struct recorder *recorder, const struct tw_task *task)
 	answers->left = tw_timer_remaining(wheel, answers->timer, &answers->remaining);
 }
 
-TEST(everywhere, tasks_are_answered_too)
+RECORDED(everywhere, tasks_are_answered_too)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct answers answers = {0};
 
 	recorder->argument = &answers;
@@ -209,7 +197,6 @@ TEST(everywhere, tasks_are_answered_too)
 	assert_executed_at(recorder, 3, 2 * INTERVAL);
 	assert_executed_at(recorder, 5, 2 * INTERVAL);
 	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
 }
 
 static void take_what_comes_next(struct recorder *recorder, const struct tw_task *task)
@@ -219,9 +206,8 @@ static void take_what_comes_next(struct recorder *recorder, const struct tw_task
 	answers->taken = tw_take_timer(task->wheel, "second", 6, &answers->value);
 }
 
-TEST(ordered, inline_task_takes_another_of_its_tick)
+RECORDED(ordered, inline_task_takes_another_of_its_tick)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct answers answers = {0};
 
 	recorder->argument = &answers;
@@ -232,15 +218,12 @@ TEST(ordered, inline_task_takes_another_of_its_tick)
 	assert_order(recorder, 1);
 	assert_status(answers.taken, TW_OK);
 	assert_ptr_equal(answers.value, VALUE(2));
-	recorder_close(recorder);
 }
 
 /* ---- At the limit ---- */
 
-TEST(everywhere, add_counts_for_max_pending_and_take_gives_a_place_back)
+RECORDED(everywhere, add_counts_for_max_pending_and_take_gives_a_place_back, .max_pending = 2)
 {
-	struct recorder *recorder =
-		recorder_open_with(*state, 10, (struct tw_options){.max_pending = 2});
 	uintptr_t number;
 
 	assert_status(add_timer(recorder, "a", 1, INTERVAL), TW_OK);
@@ -255,14 +238,12 @@ TEST(everywhere, add_counts_for_max_pending_and_take_gives_a_place_back)
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 2, INTERVAL);
 	assert_executed_at(recorder, 5, INTERVAL);
-	recorder_close(recorder);
 }
 
 /* ---- By handle ---- */
 
-TEST(everywhere, handle_reports_the_time_left)
+PROBED(everywhere, handle_reports_the_time_left)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probes_start_ms(recorder, probes, 1, 10, 20, 30);
@@ -284,14 +265,13 @@ TEST(everywhere, handle_reports_the_time_left)
 	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
 	settle(recorder);
 	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, periodic_timer_reports_the_time_to_its_next_run)
+PROBED(everywhere, periodic_timer_reports_the_time_to_its_next_run)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
 
+	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
 	for (int i = 0; i < 3; i++) {
 		assert_left(recorder, probe.timer, 10 * INTERVAL);
 		pass_ticks(recorder, 3);
@@ -299,29 +279,27 @@ TEST(everywhere, periodic_timer_reports_the_time_to_its_next_run)
 		pass_ticks(recorder, 7);
 	}
 	assert_runs_ms(recorder, 1, 10, 20, 30);
-	recorder_close(recorder);
 }
 
-TEST(pool, running_timer_says_so)
+PROBED(pool, running_timer_says_so)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_held(*state, &probe);
 
+	probe_start_held(recorder, &probe, 1);
 	assert_none_left(recorder, probe.timer, TW_RUNNING);
 	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
 	assert_none_left(recorder, probe.timer, TW_RUNNING);
 	gate_open(&probe.gate);
 	settle(recorder);
 	assert_left(recorder, probe.timer, 5 * INTERVAL);
-	recorder_close(recorder);
 }
 
-TEST(pool, timer_that_waits_for_a_worker_is_due)
+PROBED(pool, timer_that_waits_for_a_worker_is_due)
 {
 	struct probe held[2] = {0};
 	struct probe probes[2] = {0};
-	struct recorder *recorder = probes_open_waiting(*state, held, probes, 2);
 
+	probes_wait(recorder, held, probes, 2);
 	assert_left(recorder, probes[0].timer, 0);
 	/* A reset timer has the time left that the reset gave it, wherever it is. */
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
@@ -330,5 +308,4 @@ TEST(pool, timer_that_waits_for_a_worker_is_due)
 	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
 	let_workers_go(recorder, held);
 	assert_left(recorder, probes[1].timer, 5 * INTERVAL);
-	recorder_close(recorder);
 }

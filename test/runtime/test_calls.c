@@ -218,9 +218,8 @@ static void assert_key_is_refused(struct tw_wheel *wheel, const void *key, size_
 	assert_status(tw_contains(wheel, key, size, NULL), TW_INVALID);
 }
 
-TEST(everywhere, empty_missing_and_overlong_keys_are_refused)
+RECORDED(everywhere, empty_missing_and_overlong_keys_are_refused)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	char *overlong = calloc(1, TW_KEY_SIZE_MAX + 1);
 
 	assert_key_is_refused(recorder->wheel, "key", 0);
@@ -231,13 +230,11 @@ TEST(everywhere, empty_missing_and_overlong_keys_are_refused)
 	free(overlong);
 	pass_ticks(recorder, 3);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, delays_of_nothing_or_less_are_refused)
+RECORDED(everywhere, delays_of_nothing_or_less_are_refused)
 {
 	static const tw_duration delays[] = {0, -1, -INTERVAL, INT64_MIN};
-	struct recorder *recorder = recorder_open(*state, 10);
 
 	set_timer(recorder, "any", 1, INTERVAL * 2);
 	for (size_t i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
@@ -248,13 +245,10 @@ TEST(everywhere, delays_of_nothing_or_less_are_refused)
 	pass_ticks(recorder, 3);
 	assert_executed_at(recorder, 1, INTERVAL * 2);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, other_bad_arguments_are_refused)
+RECORDED(everywhere, other_bad_arguments_are_refused)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	assert_status(tw_drain(recorder->wheel, NULL, recorder), TW_INVALID);
 	assert_status(tw_advance(recorder->wheel, -1), TW_INVALID);
 	assert_status(tw_advance(recorder->wheel, INT64_MIN), TW_INVALID);
@@ -262,7 +256,6 @@ TEST(everywhere, other_bad_arguments_are_refused)
 	assert_status(tw_each(recorder->wheel, NULL, recorder), TW_INVALID);
 	assert_status(tw_write_metrics(recorder->wheel, NULL, recorder, NULL), TW_INVALID);
 	assert_int_equal(tw_now(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
 TEST(once, poll_is_for_wheels_without_an_owner_thread)
@@ -278,21 +271,17 @@ TEST(once, poll_is_for_wheels_without_an_owner_thread)
 	recorder_close(owned);
 }
 
-TEST(everywhere, any_value_is_given_back_as_it_was)
+RECORDED(everywhere, any_value_is_given_back_as_it_was)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "null", 0, INTERVAL);
 	set_timer(recorder, "all ones", UINTPTR_MAX, INTERVAL * 2);
 	pass_ticks(recorder, 2);
 	assert_executed_at(recorder, 0, INTERVAL);
 	assert_executed_at(recorder, UINTPTR_MAX, INTERVAL * 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, key_is_copied)
+RECORDED(everywhere, key_is_copied)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	char key[] = "a key of more than thirty-two bytes";
 
 	assert_status(tw_set_timer(recorder->wheel, key, 4, VALUE(1), INTERVAL), TW_OK);
@@ -307,12 +296,10 @@ TEST(everywhere, key_is_copied)
 	assert_memory_equal(event_of(recorder, 1).key, "a ke", 4);
 	assert_int_equal(event_of(recorder, 2).key_size, sizeof(key));
 	assert_memory_equal(event_of(recorder, 2).key, "a key of more than thirty-two by", 32);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, keys_may_hold_zero_bytes)
+RECORDED(everywhere, keys_may_hold_zero_bytes)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 
 	assert_status(tw_set_timer(wheel, "\0\0\0", 3, VALUE(1), INTERVAL), TW_OK);
@@ -325,7 +312,6 @@ TEST(everywhere, keys_may_hold_zero_bytes)
 	assert_released(recorder, 2, TW_REMOVED);
 	assert_executed_at(recorder, 3, INTERVAL);
 	assert_executed_at(recorder, 4, INTERVAL);
-	recorder_close(recorder);
 }
 
 static const size_t key_sizes[] = {
@@ -354,9 +340,8 @@ static void give_commands_for_keys_of_all_sizes(struct tw_wheel *wheel, char *ke
 	}
 }
 
-TEST(everywhere, keys_of_all_sizes_work)
+RECORDED(everywhere, keys_of_all_sizes_work)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	char *key = calloc(1, TW_KEY_SIZE_MAX);
 
 	assert_non_null(key);
@@ -370,12 +355,10 @@ TEST(everywhere, keys_of_all_sizes_work)
 		assert_int_equal(event_of(recorder, 100 + i).key_size, key_sizes[i]);
 		assert_int_equal(event_of(recorder, 200 + i).key_size, key_sizes[i]);
 	}
-	recorder_close(recorder);
 }
 
-TEST(everywhere, unknown_keys_are_left_alone)
+RECORDED(everywhere, unknown_keys_are_left_alone)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration remaining = 77;
 
 	move_timer(recorder, "none", INTERVAL * 3);
@@ -385,12 +368,10 @@ TEST(everywhere, unknown_keys_are_left_alone)
 	pass_ticks(recorder, 5);
 	assert_int_equal(event_count(recorder), 0);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, contains_follows_set_fire_remove_and_drain)
+RECORDED(everywhere, contains_follows_set_fire_remove_and_drain)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 
 	set_timer(recorder, "any", 1, INTERVAL);
@@ -403,13 +384,10 @@ TEST(everywhere, contains_follows_set_fire_remove_and_drain)
 	set_timer(recorder, "any", 3, INTERVAL);
 	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
 	assert_status(tw_contains(wheel, "any", 3, NULL), TW_NOT_FOUND);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, destroy_releases_pending_timers)
+RECORDED(everywhere, destroy_releases_pending_timers)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "far", 1, TW_HOUR);
 	set_timer(recorder, "never", 2, TW_FOREVER);
 	settle(recorder);
@@ -419,7 +397,6 @@ TEST(everywhere, destroy_releases_pending_timers)
 	assert_released(recorder, 1, TW_STOPPED);
 	assert_released(recorder, 2, TW_STOPPED);
 	assert_released(recorder, 3, TW_STOPPED);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, without_release_a_wheel_drops_its_values_silently)
@@ -477,10 +454,9 @@ TEST(everywhere, without_release_keys_of_all_sizes_are_replaced)
 	recorder_close(recorder);
 }
 
-TEST(everywhere, stopped_wheel_answers_closed)
+RECORDED(everywhere, stopped_wheel_answers_closed)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-	const struct variant *variant = *state;
+	const struct variant *variant = recorder->variant;
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_stats stats;
 
@@ -504,19 +480,16 @@ TEST(everywhere, stopped_wheel_answers_closed)
 	assert_int_equal(stats.stopped, 1);
 	assert_int_equal(tw_pending(wheel), 0);
 	assert_released(recorder, 1, TW_STOPPED);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, reserved_fields_of_statistics_become_0)
+RECORDED(everywhere, reserved_fields_of_statistics_become_0)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_stats stats;
 
 	memset(&stats, 0xff, sizeof(stats));
 	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(stats.reserved[i], 0);
-	recorder_close(recorder);
 }
 
 /* Runs in a fork's child. Returns 0, or the number of the call that answered something else. */

@@ -76,9 +76,8 @@ static void assert_closed(struct thing *thing, int runs)
 	assert_true(thing->in_task);
 }
 
-TEST(everywhere, closed_alarm_runs_no_more_and_says_so_once)
+RECORDED(everywhere, closed_alarm_runs_no_more_and_says_so_once)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct thing set;
 	struct thing unset;
 
@@ -91,7 +90,6 @@ TEST(everywhere, closed_alarm_runs_no_more_and_says_so_once)
 	assert_closed(&set, 0);
 	assert_closed(&unset, 0);
 	assert_status(tw_alarm_close(NULL, thing_closed), TW_INVALID);
-	recorder_close(recorder);
 }
 
 static void close_alarm_in_run(struct thing *thing)
@@ -101,9 +99,8 @@ static void close_alarm_in_run(struct thing *thing)
 	thing->answers[1] = tw_alarm_close(&thing->alarm, thing_closed);
 }
 
-TEST(everywhere, alarm_may_close_itself)
+RECORDED(everywhere, alarm_may_close_itself)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct thing thing;
 
 	thing_make_alarm(recorder, &thing);
@@ -114,7 +111,6 @@ TEST(everywhere, alarm_may_close_itself)
 	assert_closed(&thing, 1);
 	assert_status(thing.answers[0], TW_OK);
 	assert_status(thing.answers[1], TW_CLOSED);
-	recorder_close(recorder);
 }
 
 static void hold_run(struct thing *thing)
@@ -122,9 +118,8 @@ static void hold_run(struct thing *thing)
 	gate_pass(&thing->gate);
 }
 
-TEST(pool, alarm_is_closed_after_the_run_that_is_under_way)
+RECORDED(pool, alarm_is_closed_after_the_run_that_is_under_way)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct thing thing;
 
 	thing_make_alarm(recorder, &thing);
@@ -138,7 +133,6 @@ TEST(pool, alarm_is_closed_after_the_run_that_is_under_way)
 	gate_open(&thing.gate);
 	settle(recorder);
 	assert_closed(&thing, 1);
-	recorder_close(recorder);
 }
 
 /* Each is closed by the `closed` function of the one before it. */
@@ -364,10 +358,9 @@ static struct connection *connection_open(struct tw_wheel *wheel, struct counts 
 	return connection;
 }
 
-TEST(everywhere, alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed)
+RECORDED(everywhere, alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed)
 {
 	enum { CONNECTIONS = 300 };
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct counts counts = {0};
 
@@ -396,7 +389,6 @@ TEST(everywhere, alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_clos
 	assert_int_equal(atomic_load(&counts.closings), CONNECTIONS);
 	/* Those that were due, or close themselves, have run once. */
 	assert_int_equal(atomic_load(&counts.runs), CONNECTIONS / 6 * 2);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, alarms_in_structs_that_are_closed_before_the_end_are_notified_by_then)
@@ -421,9 +413,8 @@ TEST(everywhere, alarms_in_structs_that_are_closed_before_the_end_are_notified_b
 	free(left);
 }
 
-TEST(inline, alarm_in_a_struct_is_made_of_right_arguments_alone)
+RECORDED(inline, alarm_in_a_struct_is_made_of_right_arguments_alone)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct tw_alarm alarm;
 
 	assert_status(tw_alarm_init(NULL, &alarm, connection_is_idle, NULL), TW_INVALID);
@@ -431,5 +422,4 @@ TEST(inline, alarm_in_a_struct_is_made_of_right_arguments_alone)
 	assert_status(tw_alarm_init(recorder->wheel, &alarm, NULL, NULL), TW_INVALID);
 	/* Programs are compiled with its size. */
 	assert_int_equal(sizeof(struct tw_alarm), 104);
-	recorder_close(recorder);
 }

@@ -23,9 +23,8 @@ static void look_at_current(struct recorder *recorder, const struct tw_task *tas
 		atomic_fetch_add(right, 1);
 }
 
-TEST(everywhere, execute_release_and_drain_have_their_task)
+RECORDED(everywhere, execute_release_and_drain_have_their_task)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	atomic_int right = 0;
 
 	recorder->argument = &right;
@@ -45,7 +44,6 @@ TEST(everywhere, execute_release_and_drain_have_their_task)
 	assert_int_equal(event_count(recorder), 6);
 	assert_int_equal(right, 6);
 	assert_null(tw_current_task());
-	recorder_close(recorder);
 }
 
 /* Runs of handles and alarms note their task here: their argument knows nothing of the recorder. */
@@ -72,9 +70,8 @@ static void assert_noted(size_t number, const struct tw_wheel *wheel, struct tw_
 	assert_ptr_equal(noted[number].value, VALUE(number + 1));
 }
 
-TEST(everywhere, run_without_key_has_its_task)
+RECORDED(everywhere, run_without_key_has_its_task)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_timer once;
 	struct tw_timer again;
 	struct tw_alarm alarm;
@@ -93,7 +90,6 @@ TEST(everywhere, run_without_key_has_its_task)
 	assert_noted(1, recorder->wheel, again, 2 * INTERVAL);
 	assert_noted(2, recorder->wheel, (struct tw_timer){0}, 3 * INTERVAL);
 	tw_alarm_destroy(&alarm);
-	recorder_close(recorder);
 }
 
 /* A task of one wheel drives another, whose task runs inside. */
@@ -117,11 +113,11 @@ static void drive_inner(struct recorder *recorder, const struct tw_task *task)
 	atomic_fetch_add(&nest->right, is_current(task, recorder->wheel));
 }
 
-TEST(everywhere, inner_task_goes_before_the_outer_one)
+RECORDED(everywhere, inner_task_goes_before_the_outer_one)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct nest nest = {0};
-	struct tw_options options = variant_options(*state, (struct tw_options){.context = &nest});
+	struct tw_options options =
+		variant_options(recorder->variant, (struct tw_options){.context = &nest});
 
 	options.drive = TW_DRIVE_CALLER;
 	options.workers = TW_WORKERS_INLINE;
@@ -134,7 +130,6 @@ TEST(everywhere, inner_task_goes_before_the_outer_one)
 	pass_ticks(recorder, 1);
 	assert_int_equal(atomic_load(&nest.right), 2);
 	tw_destroy(nest.inner);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, wheel_without_execute_takes_timers_by_handle_alone)

@@ -6,9 +6,8 @@
 
 #include "runtime/ask.h"
 
-TEST(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
+RECORDED(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration delay = INTERVAL * 3 + 400;
 
 	advance(recorder, 1000);
@@ -19,36 +18,27 @@ TEST(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
 	assert_executed_at(recorder, 1, INTERVAL * 4);
 	assert_int_equal(event_of(recorder, 1).deadline, 1000 + delay);
 	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL * 4 - 1000 - delay);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, deadline_on_a_tick_is_met_without_lateness)
+RECORDED(everywhere, deadline_on_a_tick_is_met_without_lateness)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, INTERVAL * 3);
 	pass_ticks(recorder, 5);
 	assert_executed_at(recorder, 1, INTERVAL * 3);
 	assert_int_equal(event_of(recorder, 1).deadline, INTERVAL * 3);
 	assert_int_equal(event_of(recorder, 1).lateness, 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, deadline_a_nanosecond_after_a_tick_waits_for_the_next)
+RECORDED(everywhere, deadline_a_nanosecond_after_a_tick_waits_for_the_next)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, INTERVAL * 3 + 1);
 	pass_ticks(recorder, 5);
 	assert_executed_at(recorder, 1, INTERVAL * 4);
 	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL - 1);
-	recorder_close(recorder);
 }
 
-TEST(ordered, tasks_see_the_clock_at_their_tick_within_a_long_advance)
+RECORDED(ordered, tasks_see_the_clock_at_their_tick_within_a_long_advance)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "a", 1, INTERVAL * 2);
 	set_timer(recorder, "b", 2, INTERVAL * 9 - 5);
 	set_timer(recorder, "c", 3, INTERVAL * 123);
@@ -58,7 +48,6 @@ TEST(ordered, tasks_see_the_clock_at_their_tick_within_a_long_advance)
 	assert_int_equal(event_of(recorder, 2).lateness, 5);
 	assert_executed_at(recorder, 3, INTERVAL * 123);
 	assert_int_equal(tw_now(recorder->wheel), INTERVAL * 1000 + 77);
-	recorder_close(recorder);
 }
 
 static void assert_remaining(struct recorder *recorder, const char *key, tw_duration expected)
@@ -69,10 +58,8 @@ static void assert_remaining(struct recorder *recorder, const char *key, tw_dura
 	assert_true(remaining == expected);
 }
 
-TEST(everywhere, set_under_one_interval_counts_as_one)
+RECORDED(everywhere, set_under_one_interval_counts_as_one)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	advance(recorder, INTERVAL * 5 + INTERVAL / 4);
 	set_timer(recorder, "a nanosecond", 1, 1);
 	set_timer(recorder, "nearly one", 2, INTERVAL - 1);
@@ -89,13 +76,10 @@ TEST(everywhere, set_under_one_interval_counts_as_one)
 		assert_int_equal(event_of(recorder, i).deadline, INTERVAL * 6 + INTERVAL / 4);
 		assert_int_equal(event_of(recorder, i).lateness, INTERVAL * 3 / 4);
 	}
-	recorder_close(recorder);
 }
 
-TEST(everywhere, move_under_one_interval_runs_at_once_and_is_not_late)
+RECORDED(everywhere, move_under_one_interval_runs_at_once_and_is_not_late)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, INTERVAL * 4);
 	set_timer(recorder, "other", 2, INTERVAL * 4);
 	advance(recorder, INTERVAL / 2);
@@ -109,26 +93,20 @@ TEST(everywhere, move_under_one_interval_runs_at_once_and_is_not_late)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	pass_ticks(recorder, 9);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, move_by_one_interval_runs_a_tick_later)
+RECORDED(everywhere, move_by_one_interval_runs_a_tick_later)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "key", 1, INTERVAL * 9);
 	move_timer(recorder, "key", INTERVAL);
 	settle(recorder);
 	assert_not_returned(recorder, 1);
 	pass_ticks(recorder, 2);
 	assert_executed_at(recorder, 1, INTERVAL);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, key_moved_under_one_interval_is_free_for_the_next_command)
+RECORDED(everywhere, key_moved_under_one_interval_is_free_for_the_next_command)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, INTERVAL * 4);
 	move_timer(recorder, "any", 1);
 	set_timer(recorder, "any", 2, INTERVAL * 2);
@@ -138,13 +116,10 @@ TEST(everywhere, key_moved_under_one_interval_is_free_for_the_next_command)
 	assert_executed_at(recorder, 1, 0);
 	assert_executed_at(recorder, 2, 0);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, delays_near_the_end_of_the_clock_overflow_nothing)
+RECORDED(everywhere, delays_near_the_end_of_the_clock_overflow_nothing)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	advance(recorder, INTERVAL * 3 / 2);
 	set_timer(recorder, "whole clock", 1, INT64_MAX - 1);
 	set_timer(recorder, "half of it", 2, INT64_MAX / 2);
@@ -152,7 +127,6 @@ TEST(everywhere, delays_near_the_end_of_the_clock_overflow_nothing)
 	pass_ticks(recorder, 30);
 	assert_int_equal(event_count(recorder), 0);
 	assert_int_equal(tw_pending(recorder->wheel), 2);
-	recorder_close(recorder);
 }
 
 /* One event has been; "forever", 1, is still there. */
@@ -199,36 +173,28 @@ TEST(ordered, clock_ends_at_forever_and_never_stays_never)
 	close_with_forever(recorder);
 }
 
-TEST(everywhere, contains_returns_the_time_to_the_deadline)
+RECORDED(everywhere, contains_returns_the_time_to_the_deadline)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, INTERVAL * 25 + 7);
 	assert_remaining(recorder, "any", INTERVAL * 25 + 7);
 	advance(recorder, INTERVAL * 11 + 3);
 	assert_remaining(recorder, "any", INTERVAL * 14 + 4);
 	move_timer(recorder, "any", INTERVAL * 3 / 2);
 	assert_remaining(recorder, "any", INTERVAL * 3 / 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, remaining_time_is_nothing_between_the_deadline_and_its_tick)
+RECORDED(everywhere, remaining_time_is_nothing_between_the_deadline_and_its_tick)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, INTERVAL * 3 + 10);
 	advance(recorder, INTERVAL * 3 + 20);
 	assert_remaining(recorder, "any", 0);
 	assert_not_returned(recorder, 1);
 	advance(recorder, INTERVAL - 20);
 	assert_executed_at(recorder, 1, INTERVAL * 4);
-	recorder_close(recorder);
 }
 
-TEST(ordered, timers_of_one_tick_run_first_set_first)
+RECORDED(ordered, timers_of_one_tick_run_first_set_first)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "a", 1, INTERVAL * 25);
 	pass_ticks(recorder, 4);
 	set_timer(recorder, "b", 2, INTERVAL * 21);
@@ -239,13 +205,10 @@ TEST(ordered, timers_of_one_tick_run_first_set_first)
 	set_timer(recorder, "e", 5, INTERVAL);
 	pass_ticks(recorder, 1);
 	assert_order(recorder, 1, 2, 3, 4, 5);
-	recorder_close(recorder);
 }
 
-TEST(ordered, moved_timers_run_in_the_order_of_their_last_command)
+RECORDED(ordered, moved_timers_run_in_the_order_of_their_last_command)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_letters_ms(recorder, 25, 25, 3, 400, 25);
 	move_timer(recorder, "c", INTERVAL * 25);
 	pass_ticks(recorder, 2);
@@ -253,13 +216,10 @@ TEST(ordered, moved_timers_run_in_the_order_of_their_last_command)
 	move_timer(recorder, "a", INTERVAL * 23);
 	pass_ticks(recorder, 23);
 	assert_order(recorder, 2, 5, 3, 4, 1);
-	recorder_close(recorder);
 }
 
-TEST(ordered, replaced_timers_run_in_the_order_of_their_last_command)
+RECORDED(ordered, replaced_timers_run_in_the_order_of_their_last_command)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_letters_ms(recorder, 25, 25, 25);
 	set_timer(recorder, "a", 4, INTERVAL * 25);
 	settle(recorder);
@@ -267,20 +227,16 @@ TEST(ordered, replaced_timers_run_in_the_order_of_their_last_command)
 	set_timer(recorder, "b", 5, INTERVAL);
 	pass_ticks(recorder, 1);
 	assert_order(recorder, 1, 2, 3, 4, 5);
-	recorder_close(recorder);
 }
 
-TEST(ordered, timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines)
+RECORDED(ordered, timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "a", 1, INTERVAL * 25 - TW_MICROSECOND);
 	set_timer(recorder, "b", 2, INTERVAL * 25 - 3 * TW_MICROSECOND);
 	set_timer(recorder, "c", 3, INTERVAL * 25);
 	set_timer(recorder, "d", 4, INTERVAL * 25 - 2 * TW_MICROSECOND);
 	pass_ticks(recorder, 25);
 	assert_order(recorder, 1, 2, 3, 4);
-	recorder_close(recorder);
 }
 
 TEST(ordered, timers_of_several_ticks_run_in_the_order_of_the_ticks)
@@ -307,9 +263,8 @@ static void set_same_key_again(struct recorder *recorder, const struct tw_task *
 				      *(tw_duration *)recorder->argument));
 }
 
-TEST(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
+RECORDED(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration delay = INTERVAL;
 
 	recorder->on_execute = set_same_key_again;
@@ -321,12 +276,10 @@ TEST(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
 	assert_int_equal(event_count(recorder), 100);
 	for (uintptr_t i = 1; i <= 100; i++)
 		assert_executed_at(recorder, i, INTERVAL * (tw_duration)i);
-	recorder_close(recorder);
 }
 
-TEST(ordered, task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks)
+RECORDED(ordered, task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	tw_duration delay = INTERVAL * 13;
 
 	recorder->on_execute = set_same_key_again;
@@ -335,13 +288,10 @@ TEST(ordered, task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks)
 	advance(recorder, delay * 200);
 	for (uintptr_t i = 1; i <= 100; i++)
 		assert_executed_at(recorder, i, delay * (tw_duration)i);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, advance_by_nothing_applies_commands_and_runs_what_is_due)
+RECORDED(everywhere, advance_by_nothing_applies_commands_and_runs_what_is_due)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	pass_ticks(recorder, 2);
 	set_timer(recorder, "pending", 1, INTERVAL);
 	set_timer(recorder, "now", 2, INTERVAL);
@@ -350,13 +300,10 @@ TEST(everywhere, advance_by_nothing_applies_commands_and_runs_what_is_due)
 	assert_executed_at(recorder, 2, INTERVAL * 2);
 	assert_int_equal(tw_pending(recorder->wheel), 1);
 	assert_int_equal(tw_now(recorder->wheel), INTERVAL * 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, advance_by_parts_of_an_interval_adds_up)
+RECORDED(everywhere, advance_by_parts_of_an_interval_adds_up)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 1, INTERVAL * 2);
 	for (int i = 1; i < 20; i++) {
 		advance(recorder, INTERVAL / 10);
@@ -365,13 +312,10 @@ TEST(everywhere, advance_by_parts_of_an_interval_adds_up)
 	}
 	advance(recorder, INTERVAL / 10);
 	assert_executed_at(recorder, 1, INTERVAL * 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, manual_clock_starts_at_zero_and_moves_by_advance_alone)
+RECORDED(everywhere, manual_clock_starts_at_zero_and_moves_by_advance_alone)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	assert_int_equal(tw_now(recorder->wheel), 0);
 	set_timer(recorder, "any", 1, INTERVAL);
 	settle(recorder);
@@ -379,13 +323,10 @@ TEST(everywhere, manual_clock_starts_at_zero_and_moves_by_advance_alone)
 	assert_not_returned(recorder, 1);
 	advance(recorder, 123456);
 	assert_int_equal(tw_now(recorder->wheel), 123456);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, advance_counts_from_the_end_of_the_one_before)
+RECORDED(everywhere, advance_counts_from_the_end_of_the_one_before)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	advance(recorder, INTERVAL - 1);
 	set_timer(recorder, "any", 1, INTERVAL * 2);
 	advance(recorder, INTERVAL + 1);
@@ -393,7 +334,6 @@ TEST(everywhere, advance_counts_from_the_end_of_the_one_before)
 	advance(recorder, INTERVAL);
 	assert_executed_at(recorder, 1, INTERVAL * 3);
 	assert_int_equal(event_of(recorder, 1).lateness, 1);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, interval_of_any_length_works)
@@ -455,16 +395,13 @@ TEST(inline, poll_never_lets_the_caller_sleep_past_a_tick)
 	recorder_close(recorder);
 }
 
-TEST(ordered, advance_by_more_than_there_is_ends_with_the_clock)
+RECORDED(ordered, advance_by_more_than_there_is_ends_with_the_clock)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	advance(recorder, 5 * INTERVAL);
 	set_timer(recorder, "a", 1, INTERVAL);
 	advance(recorder, TW_FOREVER);
 	assert_executed_at(recorder, 1, 6 * INTERVAL);
 	assert_true(tw_now(recorder->wheel) == TW_FOREVER);
-	recorder_close(recorder);
 }
 
 #define LONG_KEY "a key too long for a cell of the queue"
@@ -505,9 +442,8 @@ static void forbidden_run(void *argument)
 }
 
 /* The commands wait for ten intervals. */
-TEST(everywhere, delays_count_from_the_call)
+RECORDED(everywhere, delays_count_from_the_call)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_timer timer;
 	struct hold hold;
 
@@ -536,5 +472,4 @@ TEST(everywhere, delays_count_from_the_call)
 	stop_wheel(recorder);
 	settle(recorder);
 	assert_int_equal(deadline_of(recorder, 4), INTERVAL * 80);
-	recorder_close(recorder);
 }

@@ -21,10 +21,9 @@ static int drain_often(struct recorder *recorder, int drains, enum tw_status *re
 	return drains;
 }
 
-TEST(by_caller, drain_too_many_is_refused_until_those_before_it_are_handed_over)
+RECORDED(by_caller, drain_too_many_is_refused_until_those_before_it_are_handed_over,
+	 .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder =
-		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_FAIL});
 	enum tw_status refusal;
 
 	for (int round = 0; round < 3; round++) {
@@ -36,33 +35,26 @@ TEST(by_caller, drain_too_many_is_refused_until_those_before_it_are_handed_over)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 3 * (MOST_DRAINS + 1));
-	recorder_close(recorder);
 }
 
-TEST(with_threads, drains_wait_for_those_before_them)
+RECORDED(with_threads, drains_wait_for_those_before_them, .when_full = TW_WHEN_FULL_WAIT)
 {
-	struct recorder *recorder =
-		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
 	enum tw_status refusal;
 
 	assert_int_equal(drain_often(recorder, 300, &refusal), 300);
 	settle(recorder);
 	for (uintptr_t i = 0; i < 300; i++)
 		assert_drained(recorder, i);
-	recorder_close(recorder);
 }
 
 /* The caller would have to run drain functions to make room. */
-TEST(inline, drain_too_many_runs_nothing)
+RECORDED(inline, drain_too_many_runs_nothing, .when_full = TW_WHEN_FULL_WAIT)
 {
-	struct recorder *recorder =
-		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
 	enum tw_status refusal;
 
 	assert_int_equal(drain_often(recorder, 100, &refusal), MOST_DRAINS);
 	assert_status(refusal, TW_FULL);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
 static void drain_and_replace(void *context, const struct tw_task *task)
@@ -77,10 +69,8 @@ static void drain_and_replace(void *context, const struct tw_task *task)
 }
 
 /* The first of two drains is over, and the second has begun. */
-TEST(ordered, what_a_drain_function_causes_comes_after_the_rest_of_its_drain)
+RECORDED(ordered, what_a_drain_function_causes_comes_after_the_rest_of_its_drain)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	for (int number = 1; number <= 400; number++) {
 		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
 					   INTERVAL * (number % 200 + 1)),
@@ -93,14 +83,11 @@ TEST(ordered, what_a_drain_function_causes_comes_after_the_rest_of_its_drain)
 	assert_released(recorder, 501, TW_REPLACED);
 	assert_int_equal(event_count(recorder), 401);
 	assert_ptr_equal(event_at(recorder, 400).value, VALUE(501));
-	recorder_close(recorder);
 }
 
 /* A value is replaced between two drains. */
-TEST(inline, value_replaced_between_two_drains_is_released_between_them)
+RECORDED(inline, value_replaced_between_two_drains_is_released_between_them)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "a", 1, INTERVAL);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	set_timer(recorder, "a", 2, INTERVAL);
@@ -108,15 +95,12 @@ TEST(inline, value_replaced_between_two_drains_is_released_between_them)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_order(recorder, 1, 2, 3);
-	recorder_close(recorder);
 }
 
 /* The only worker is busy until all of the drain waits for it. */
-TEST(pool, timer_that_is_due_overtakes_a_large_drain)
+RECORDED(pool, timer_that_is_due_overtakes_a_large_drain, .workers = 1)
 {
 	enum { MANY = 5000 };
-	struct recorder *recorder =
-		recorder_open_with(*state, 10, (struct tw_options){.workers = 1});
 	size_t before = 0;
 
 	recorder->held = MANY + 1;
@@ -137,7 +121,6 @@ TEST(pool, timer_that_is_due_overtakes_a_large_drain)
 	while (event_at(recorder, before).value != VALUE(MANY + 2))
 		before++;
 	assert_in_range(before, 1, MANY / 2);
-	recorder_close(recorder);
 }
 
 struct drains {
@@ -265,10 +248,9 @@ TEST(everywhere, drains_of_several_threads_give_each_value_back_once)
 }
 
 /* These are more timers than a turn hands over. */
-TEST(everywhere, idle_wait_covers_all_of_a_large_drain)
+RECORDED(everywhere, idle_wait_covers_all_of_a_large_drain)
 {
 	enum { MANY = 5000 };
-	struct recorder *recorder = recorder_open(*state, 10);
 
 	for (int number = 1; number <= MANY; number++)
 		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
@@ -277,5 +259,4 @@ TEST(everywhere, idle_wait_covers_all_of_a_large_drain)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), MANY);
-	recorder_close(recorder);
 }

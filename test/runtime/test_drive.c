@@ -183,9 +183,8 @@ static void run_by_alarm(void *argument)
 	eager->by_alarm++;
 }
 
-TEST(inline, what_a_task_sets_for_now_waits_for_the_next_poll)
+RECORDED(inline, what_a_task_sets_for_now_waits_for_the_next_poll)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct eager eager = {.wheel = recorder->wheel};
 
 	assert_status(tw_alarm_init(eager.wheel, &eager.alarm, run_by_alarm, &eager), TW_OK);
@@ -198,8 +197,7 @@ TEST(inline, what_a_task_sets_for_now_waits_for_the_next_poll)
 		assert_int_equal(eager.by_reset, polls > 1);
 		assert_int_equal(eager.by_alarm, polls > 1);
 	}
-	assert_status(tw_alarm_close(&eager.alarm, run_nothing), TW_OK);
-	recorder_close(recorder);
+	tw_alarm_destroy(&eager.alarm);
 }
 
 /* ---- Polls with nothing to do ---- */

@@ -78,9 +78,8 @@ static void note_size(void *most, const char *text, size_t size)
 		*(size_t *)most = size;
 }
 
-TEST(everywhere, metrics_are_written_by_at_most_4_KiB)
+RECORDED(everywhere, metrics_are_written_by_at_most_4_KiB)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	char prefix[TW_METRICS_PREFIX_MAX + 1];
 	size_t most = 0;
 
@@ -88,7 +87,6 @@ TEST(everywhere, metrics_are_written_by_at_most_4_KiB)
 	prefix[TW_METRICS_PREFIX_MAX] = '\0';
 	assert_status(tw_write_metrics(recorder->wheel, note_size, &most, prefix), TW_OK);
 	assert_in_range(most, 1, 4 * KIB);
-	recorder_close(recorder);
 }
 
 /* ---- Stacks ---- */
@@ -151,9 +149,8 @@ static size_t stack_with(struct tw_wheel *wheel, void (*call)(struct tw_wheel *w
 	return STACK - untouched;
 }
 
-TEST(workers, calls_need_no_more_stack_than_their_headers_say)
+RECORDED(workers, calls_need_no_more_stack_than_their_headers_say)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	size_t nothing;
 
 	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
@@ -163,5 +160,4 @@ TEST(workers, calls_need_no_more_stack_than_their_headers_say)
 	nothing = stack_with(recorder->wheel, call_nothing);
 	assert_in_range(stack_with(recorder->wheel, call_get_stats) - nothing, 0, 12 * KIB);
 	assert_in_range(stack_with(recorder->wheel, call_write_metrics) - nothing, 0, 18 * KIB);
-	recorder_close(recorder);
 }

@@ -19,10 +19,8 @@ TEST(once, no_interval_is_refused)
 	assert_null(wheel);
 }
 
-TEST(layouts, timer_set_for_half_a_step_runs_at_the_next_tick)
+RECORDED(layouts, timer_set_for_half_a_step_runs_at_the_next_tick)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 3, STEP / 2);
 	settle(recorder);
 	assert_not_returned(recorder, 3);
@@ -30,44 +28,34 @@ TEST(layouts, timer_set_for_half_a_step_runs_at_the_next_tick)
 	assert_executed_at(recorder, 3, STEP);
 	pass_ticks(recorder, 25);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
-TEST(layouts, timer_set_twice_runs_once_with_the_second_value_and_delay)
+RECORDED(layouts, timer_set_twice_runs_once_with_the_second_value_and_delay)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 3, STEP * 4);
 	set_timer(recorder, "any", 5, STEP * 7);
 	pass_ticks(recorder, 30);
 	assert_released(recorder, 3, TW_REPLACED);
 	assert_executed_at(recorder, 5, STEP * 7);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
-TEST(layouts, wrong_delay_is_refused)
+RECORDED(layouts, wrong_delay_is_refused)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(3), -STEP), TW_INVALID);
 	assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(3), 0), TW_INVALID);
 	pass_ticks(recorder, 12);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
-TEST(layouts, calls_after_stop_are_refused)
+RECORDED(layouts, calls_after_stop_are_refused)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(3), STEP), TW_CLOSED);
 	assert_status(tw_move_timer(recorder->wheel, "any", 3, STEP), TW_CLOSED);
 	assert_status(tw_remove_timer(recorder->wheel, "any", 3), TW_CLOSED);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_CLOSED);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
 TEST(layouts, timer_moved_later_runs_then_and_not_before)
@@ -96,21 +84,16 @@ TEST(layouts, timer_moved_to_half_a_step_runs_without_a_tick)
 	recorder_close(recorder);
 }
 
-TEST(layouts, timer_moved_earlier_runs_then)
+RECORDED(layouts, timer_moved_earlier_runs_then)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 3, STEP * 4);
 	move_timer(recorder, "any", STEP * 2);
 	pass_ticks(recorder, 30);
 	assert_executed_at(recorder, 3, STEP * 2);
-	recorder_close(recorder);
 }
 
-TEST(layouts, removed_timer_does_not_run)
+RECORDED(layouts, removed_timer_does_not_run)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 3, STEP);
 	remove_timer(recorder, "any");
 	remove_timer(recorder, "none");
@@ -118,13 +101,10 @@ TEST(layouts, removed_timer_does_not_run)
 	pass_ticks(recorder, 5);
 	assert_released(recorder, 3, TW_REMOVED);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
-TEST(layouts, moved_and_then_removed_timer_does_not_run)
+RECORDED(layouts, moved_and_then_removed_timer_does_not_run)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 3, STEP * 8);
 	pass_ticks(recorder, 6);
 	move_timer(recorder, "any", STEP * 7);
@@ -133,7 +113,6 @@ TEST(layouts, moved_and_then_removed_timer_does_not_run)
 	pass_ticks(recorder, 30);
 	assert_released(recorder, 3, TW_REMOVED);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
 /* A course is the ticks that pass before the set, then the delays in ticks; a delay of 0 is left
@@ -201,10 +180,8 @@ TEST(layouts, timer_set_and_moved_after_the_wheel_has_turned_runs_at_its_tick)
 		       {5, 7, 12, 0}, {5, 10, 15, 0}, {5, 12, 17, 0});
 }
 
-TEST(layouts, drain_gives_back_every_timer_once_and_a_second_drain_none)
+RECORDED(layouts, drain_gives_back_every_timer_once_and_a_second_drain_none)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "first", 3, STEP * 4);
 	set_timer(recorder, "second", 5, STEP * 7);
 	set_timer(recorder, "third", 7, STEP * 7);
@@ -217,34 +194,27 @@ TEST(layouts, drain_gives_back_every_timer_once_and_a_second_drain_none)
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	pass_ticks(recorder, 25);
 	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
 }
 
 /* The tests from here on are known failures of go-zero. */
 
-TEST(layouts, timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23)
+RECORDED(layouts, timer_set_to_3_and_moved_to_17_after_6_ticks_of_10_slots_runs_at_tick_23)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	pass_ticks(recorder, 6);
 	set_timer(recorder, "any", 3, STEP * 3);
 	move_timer(recorder, "any", STEP * 17);
 	pass_ticks(recorder, 40);
 	assert_executed_at(recorder, 3, STEP * 23);
-	recorder_close(recorder);
 }
 
-TEST(layouts, timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23)
+RECORDED(layouts, timer_set_to_3_and_again_to_17_after_6_ticks_of_10_slots_runs_at_tick_23)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	pass_ticks(recorder, 6);
 	set_timer(recorder, "any", 3, STEP * 3);
 	set_timer(recorder, "any", 4, STEP * 17);
 	pass_ticks(recorder, 40);
 	assert_executed_at(recorder, 4, STEP * 23);
 	assert_released(recorder, 3, TW_REPLACED);
-	recorder_close(recorder);
 }
 
 /*
@@ -380,10 +350,8 @@ TEST(inline, replaced_timer_never_runs_a_lap_early_or_late)
 	sweep_slots(*state, 0);
 }
 
-TEST(layouts, move_under_one_interval_runs_exactly_once)
+RECORDED(layouts, move_under_one_interval_runs_exactly_once)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "any", 3, STEP * 4);
 	pass_ticks(recorder, 2);
 	move_timer(recorder, "any", STEP / 2);
@@ -392,7 +360,6 @@ TEST(layouts, move_under_one_interval_runs_exactly_once)
 	pass_ticks(recorder, 30);
 	assert_executed_at(recorder, 3, STEP * 2);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
 static void set_many(struct recorder *recorder, uintptr_t first_value, tw_duration delay)
@@ -405,10 +372,8 @@ static void set_many(struct recorder *recorder, uintptr_t first_value, tw_durati
 	}
 }
 
-TEST(layouts, drained_key_that_is_set_again_runs_once)
+RECORDED(layouts, drained_key_that_is_set_again_runs_once)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_many(recorder, 1000, STEP * 4);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	set_many(recorder, 2000, STEP * 7);
@@ -418,7 +383,6 @@ TEST(layouts, drained_key_that_is_set_again_runs_once)
 		assert_executed_at(recorder, 2000 + i, STEP * 7);
 	}
 	assert_int_equal(event_count(recorder), 200);
-	recorder_close(recorder);
 }
 
 static void set_drained_key_again(struct recorder *recorder, const struct tw_task *task)
@@ -432,10 +396,8 @@ static void set_drained_key_again(struct recorder *recorder, const struct tw_tas
 	tw_remove_timer(wheel, "shared", 6);
 }
 
-TEST(layouts, drain_function_may_call_the_wheel)
+RECORDED(layouts, drain_function_may_call_the_wheel)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_drain = set_drained_key_again;
 	set_many(recorder, 1000, STEP * 4);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
@@ -446,7 +408,6 @@ TEST(layouts, drain_function_may_call_the_wheel)
 		assert_drained(recorder, 1000 + i);
 		assert_executed_at(recorder, 2000 + i, STEP * 5);
 	}
-	recorder_close(recorder);
 }
 
 static void drain_in_drain_function(struct recorder *recorder, const struct tw_task *task)
@@ -454,10 +415,8 @@ static void drain_in_drain_function(struct recorder *recorder, const struct tw_t
 	tw_drain(recorder->wheel, record_drain, recorder);
 }
 
-TEST(layouts, drain_function_may_drain_again)
+RECORDED(layouts, drain_function_may_drain_again)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_drain = drain_in_drain_function;
 	set_many(recorder, 1000, STEP * 4);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
@@ -465,23 +424,17 @@ TEST(layouts, drain_function_may_drain_again)
 	for (uintptr_t i = 0; i < 100; i++)
 		assert_drained(recorder, 1000 + i);
 	assert_int_equal(event_count(recorder), 100);
-	recorder_close(recorder);
 }
 
-TEST(layouts, stop_may_be_called_twice)
+RECORDED(layouts, stop_may_be_called_twice)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
 	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
-	recorder_close(recorder);
 }
 
-TEST(layouts, nothing_runs_after_stop)
+RECORDED(layouts, nothing_runs_after_stop)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_many(recorder, 1000, STEP);
 	settle(recorder);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
@@ -490,7 +443,6 @@ TEST(layouts, nothing_runs_after_stop)
 	for (uintptr_t i = 0; i < 100; i++)
 		assert_released(recorder, 1000 + i, TW_STOPPED);
 	assert_int_equal(event_count(recorder), 100);
-	recorder_close(recorder);
 }
 
 /* Groups alternate between short and long keys. */
@@ -527,9 +479,8 @@ TEST(layouts, removed_timers_give_their_memory_back_at_once)
 	tw_destroy(wheel);
 }
 
-TEST(ordered, long_advance_drops_no_tick_and_runs_all_in_deadline_order)
+RECORDED(ordered, long_advance_drops_no_tick_and_runs_all_in_deadline_order)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	char key[16];
 
 	for (int i = 0; i < 500; i++) {
@@ -547,13 +498,10 @@ TEST(ordered, long_advance_drops_no_tick_and_runs_all_in_deadline_order)
 		assert_int_equal(event.now, STEP * (i + 1));
 		assert_int_equal(event.lateness, 0);
 	}
-	recorder_close(recorder);
 }
 
-TEST(pool, slow_task_holds_up_none_of_its_tick)
+RECORDED(pool, slow_task_holds_up_none_of_its_tick)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->held = 1;
 	set_many(recorder, 1, STEP);
 	assert_status(tw_advance(recorder->wheel, STEP), TW_OK);
@@ -565,5 +513,4 @@ TEST(pool, slow_task_holds_up_none_of_its_tick)
 	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 101);
-	recorder_close(recorder);
 }

@@ -10,9 +10,8 @@ static void assert_returned_without_key(struct recorder *recorder, uintptr_t num
 	assert_int_equal(event_of(recorder, number).key_size, 0);
 }
 
-TEST(ordered, keyed_timers_and_handles_run_in_one_order)
+PROBED(ordered, keyed_timers_and_handles_run_in_one_order)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
@@ -24,12 +23,10 @@ TEST(ordered, keyed_timers_and_handles_run_in_one_order)
 	set_timer(recorder, "d", 8, 123 * INTERVAL);
 	advance(recorder, 200 * INTERVAL);
 	assert_order(recorder, 4, 6, 1, 2, 3, 5, 7, 8);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, pending_counts_handles)
+PROBED(everywhere, pending_counts_handles)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probes_start_ms(recorder, probes, 0, 5, 5, 5, 5);
@@ -47,12 +44,10 @@ TEST(everywhere, pending_counts_handles)
 	assert_int_equal(tw_pending(recorder->wheel), 1);
 	pass_ticks(recorder, 4);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, drain_gives_handles_with_their_argument_and_no_key)
+PROBED(everywhere, drain_gives_handles_with_their_argument_and_no_key)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
 
 	probes_start_ms(recorder, probes, 0, 5, 5, 5000, 5000);
@@ -73,7 +68,6 @@ TEST(everywhere, drain_gives_handles_with_their_argument_and_no_key)
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 4, 5 * INTERVAL);
 	assert_not_returned(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* Release and drain functions note their task here, one call at a time. */
@@ -94,9 +88,8 @@ static void assert_noted_for(const struct probe *probe)
 	assert_int_equal(found, 1);
 }
 
-TEST(everywhere, release_and_drain_functions_get_the_handle_and_its_run)
+PROBED(everywhere, release_and_drain_functions_get_the_handle_and_its_run)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {{0}};
 	struct tw_wheel *wheel = recorder->wheel;
 
@@ -120,12 +113,10 @@ TEST(everywhere, release_and_drain_functions_get_the_handle_and_its_run)
 	for (int i = 0; i < 8; i++)
 		assert_true((noted[i].key_size > 0) == (noted[i].timer.id == 0) &&
 			    (noted[i].key_size > 0) == (noted[i].run == NULL));
-	recorder_close(recorder);
 }
 
-TEST(everywhere, handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all)
+PROBED(everywhere, handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all)
 {
-	struct recorder *recorder = probes_open(*state);
 	enum tw_status statuses[100];
 	enum tw_status resets[100];
 	static struct probe probes[200];
@@ -150,12 +141,10 @@ TEST(everywhere, handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_a
 		assert_drained(recorder, i);
 	}
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, wheel_stop_releases_pending_arguments_with_no_key)
+PROBED(everywhere, wheel_stop_releases_pending_arguments_with_no_key)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
 
 	probes_start_ms(recorder, probes, 0, 1, 500, 500, 500, 500, 500);
@@ -176,12 +165,10 @@ TEST(everywhere, wheel_stop_releases_pending_arguments_with_no_key)
 		assert_returned_without_key(recorder, i);
 	assert_int_equal(event_of(recorder, 5).deadline, 500 * INTERVAL);
 	assert_int_equal(event_count(recorder), 4);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, wheel_stop_releases_arguments_that_are_still_in_the_queue)
+PROBED(everywhere, wheel_stop_releases_arguments_that_are_still_in_the_queue)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probe_start(recorder, &probes[0], 0, INTERVAL);
@@ -194,15 +181,14 @@ TEST(everywhere, wheel_stop_releases_arguments_that_are_still_in_the_queue)
 	assert_released(recorder, 1, TW_STOPPED);
 	assert_released(recorder, 3, TW_STOPPED);
 	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
 }
 
-TEST(pool, jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop)
+PROBED(pool, jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop)
 {
 	struct probe held[2];
 	struct probe probes[4] = {0};
-	struct recorder *recorder = probes_open_waiting(*state, held, probes, 4);
 
+	probes_wait(recorder, held, probes, 4);
 	assert_status(probe_stop(&probes[0]), TW_OK);
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&held[0], 5 * INTERVAL), TW_OK);
@@ -217,12 +203,10 @@ TEST(pool, jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop)
 	assert_int_equal(times_returned(recorder, 1001), 2);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 4);
 	assert_int_equal(event_count(recorder), 6);
-	recorder_close(recorder);
 }
 
-TEST(pool, destroy_releases_handles_and_waits_for_running_ones)
+PROBED(pool, destroy_releases_handles_and_waits_for_running_ones)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe held;
 	struct probe probe = {0};
 
@@ -236,7 +220,6 @@ TEST(pool, destroy_releases_handles_and_waits_for_running_ones)
 	assert_released(recorder, 2, TW_STOPPED);
 	assert_int_equal(times_returned(recorder, 1), 2);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 2);
-	recorder_close(recorder);
 }
 
 enum { DRAINED_PROBES = 200 };
@@ -253,10 +236,9 @@ static void drain_and_stop_the_rest(void *context, const struct tw_task *task)
 			probes[i].answers[1] = TW_RUNNING;
 }
 
-TEST(ordered, drain_function_may_stop_what_is_still_to_be_drained)
+PROBED(ordered, drain_function_may_stop_what_is_still_to_be_drained)
 {
 	static struct probe probes[DRAINED_PROBES];
-	struct recorder *recorder = probes_open(*state);
 	size_t stopped = 0;
 
 	memset(probes, 0, sizeof(probes));
@@ -270,7 +252,6 @@ TEST(ordered, drain_function_may_stop_what_is_still_to_be_drained)
 	assert_true(stopped > 0);
 	assert_int_equal(event_count(recorder), DRAINED_PROBES - stopped);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
 static void start_another_now_and_drain(struct probe *probe)
@@ -339,9 +320,8 @@ static void stop_its_wheel(struct probe *probe)
 	probe->answers[3] = tw_after_func(probe->recorder->wheel, 0, probe_run, probe, NULL);
 }
 
-TEST(ordered, after_a_timer_that_stops_the_wheel_nothing_runs)
+PROBED(ordered, after_a_timer_that_stops_the_wheel_nothing_runs)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
 
 	probes_start_ms(recorder, probes, 1, 1, 2, 2, 3);
@@ -356,12 +336,10 @@ TEST(ordered, after_a_timer_that_stops_the_wheel_nothing_runs)
 	for (uintptr_t i = 3; i <= 5; i++)
 		assert_released(recorder, i, TW_STOPPED);
 	assert_int_equal(event_count(recorder), 5);
-	recorder_close(recorder);
 }
 
-TEST(pool, after_a_worker_has_stopped_the_wheel_nothing_runs)
+PROBED(pool, after_a_worker_has_stopped_the_wheel_nothing_runs)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
 
 	probes_start_ms(recorder, probes + 1, 2, 2, 3);
@@ -373,7 +351,6 @@ TEST(pool, after_a_worker_has_stopped_the_wheel_nothing_runs)
 	assert_released(recorder, 3, TW_STOPPED);
 	assert_released(recorder, 5, TW_STOPPED);
 	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
 }
 
 static tw_duration next_never(void *argument, tw_duration previous)
@@ -402,16 +379,15 @@ static void assert_handle_calls_closed(struct recorder *recorder, struct probe *
 	assert_status(tw_after_func(wheel, INTERVAL, probe_run, probe, NULL), TW_CLOSED);
 }
 
-TEST(everywhere, stopped_wheel_answers_closed_to_handle_calls)
+PROBED(everywhere, stopped_wheel_answers_closed_to_handle_calls)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
 
+	probe_start(recorder, &probe, 1, INTERVAL);
 	stop_wheel(recorder);
 	assert_handle_calls_closed(recorder, &probe);
 	settle(recorder);
 	assert_released(recorder, 1, TW_STOPPED);
-	recorder_close(recorder);
 }
 
 static int child_calls_answer_closed(struct recorder *recorder, struct probe *probe)

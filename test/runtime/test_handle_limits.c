@@ -5,9 +5,8 @@
 #include "support/memory.h"
 #include "support/probe.h"
 
-TEST(everywhere, at_the_end_of_the_clock_now_is_now_and_later_is_never)
+PROBED(everywhere, at_the_end_of_the_clock_now_is_now_and_later_is_never)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
 
 	probe_start(recorder, &probes[4], 5, INT64_MAX);
@@ -26,7 +25,6 @@ TEST(everywhere, at_the_end_of_the_clock_now_is_now_and_later_is_never)
 	advance(recorder, 0);
 	assert_executed_at(recorder, 5, INT64_MAX);
 	assert_int_equal(tw_pending(recorder->wheel), 2);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock)
@@ -71,9 +69,8 @@ TEST(everywhere, periods_as_long_as_the_clock_do_not_overflow)
 	recorder_close(recorder);
 }
 
-TEST(everywhere, handle_calls_with_bad_arguments_are_refused)
+PROBED(everywhere, handle_calls_with_bad_arguments_are_refused)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_timer timer = {77};
 	struct probe probe = {0};
@@ -91,13 +88,11 @@ TEST(everywhere, handle_calls_with_bad_arguments_are_refused)
 	pass_ticks(recorder, 2);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
-TEST(by_caller, full_queue_refuses_handles_but_no_reset_and_no_stop)
+PROBED(by_caller, full_queue_refuses_handles_but_no_reset_and_no_stop, .queue_capacity = 8,
+       .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder = probes_open_with(
-		*state, (struct tw_options){.queue_capacity = 8, .when_full = TW_WHEN_FULL_FAIL});
 	static const int ticks[9] = {3, 3, 3, 3, 1, 2, 4, 3, 3};
 	struct probe probes[9] = {0};
 	struct tw_timer timer = {77};
@@ -118,13 +113,10 @@ TEST(by_caller, full_queue_refuses_handles_but_no_reset_and_no_stop)
 		if (i != 3)
 			assert_executed_at(recorder, i, ticks[i] * INTERVAL);
 	assert_not_returned(recorder, 3);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, no_call_hangs_on_a_queue_full_of_handles)
+PROBED(everywhere, no_call_hangs_on_a_queue_full_of_handles, .queue_capacity = 4)
 {
-	struct recorder *recorder =
-		probes_open_with(*state, (struct tw_options){.queue_capacity = 4});
 	static struct probe probes[1000];
 
 	memset(probes, 0, sizeof(probes));
@@ -142,7 +134,6 @@ TEST(everywhere, no_call_hangs_on_a_queue_full_of_handles)
 		else
 			assert_executed_at(recorder, i, (i % 4 == 2 ? 9 : i % 3 + 1) * INTERVAL);
 	}
-	recorder_close(recorder);
 }
 
 enum { MANY = TEST_SHARE_OF(1000000), MIB = 1 << 20 };

@@ -4,9 +4,8 @@
 
 #include "support/probe.h"
 
-TEST(everywhere, kafka_expired_timers_run_at_the_first_advance_by_nothing)
+PROBED(everywhere, kafka_expired_timers_run_at_the_first_advance_by_nothing)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {0};
 
 	for (int i = 0; i < 5; i++)
@@ -16,7 +15,6 @@ TEST(everywhere, kafka_expired_timers_run_at_the_first_advance_by_nothing)
 		assert_executed_at(recorder, i, 0);
 	pass_ticks(recorder, 5);
 	assert_int_equal(event_count(recorder), 5);
-	recorder_close(recorder);
 }
 
 enum { KAFKA_TIMERS = 585 };
@@ -74,10 +72,9 @@ TEST(ordered, kafka_timers_run_in_the_order_of_deadline_and_setting)
 	recorder_close(recorder);
 }
 
-TEST(everywhere, russell_luo_delays_are_met_to_the_tick)
+PROBED(everywhere, russell_luo_delays_are_met_to_the_tick)
 {
 	static const int delays[] = {1, 5, 10, 50, 100, 500, 1000};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[7] = {0};
 
 	for (uintptr_t i = 0; i < 7; i++)
@@ -85,26 +82,23 @@ TEST(everywhere, russell_luo_delays_are_met_to_the_tick)
 	pass_ticks(recorder, 1010);
 	for (uintptr_t i = 0; i < 7; i++)
 		assert_executed_at(recorder, i, delays[i] * INTERVAL);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, russell_luo_timer_stopped_shortly_before_its_deadline_is_silent)
+PROBED(everywhere, russell_luo_timer_stopped_shortly_before_its_deadline_is_silent)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_one(*state, &probe, 1000 * INTERVAL);
 
+	probe_start(recorder, &probe, 1, 1000 * INTERVAL);
 	advance_to(recorder, 900 * INTERVAL);
 	assert_status(probe_stop(&probe), TW_OK);
 	advance_to(recorder, 2000 * INTERVAL);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, netty_limit_refuses_the_third_until_one_is_stopped)
+PROBED(everywhere, netty_limit_refuses_the_third_until_one_is_stopped, .max_pending = 2,
+       .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder = probes_open_with(
-		*state, (struct tw_options){.max_pending = 2, .when_full = TW_WHEN_FULL_FAIL});
 	struct probe probes[3] = {0};
 	struct tw_timer refused = {77};
 
@@ -121,12 +115,10 @@ TEST(everywhere, netty_limit_refuses_the_third_until_one_is_stopped)
 	assert_executed_at(recorder, 2, 5 * INTERVAL);
 	assert_executed_at(recorder, 3, 5 * INTERVAL);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, netty_longest_delay_never_fires_whatever_the_clock)
+PROBED(everywhere, netty_longest_delay_never_fires_whatever_the_clock)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
 
 	probe_start(recorder, &probes[0], 1, INT64_MAX);
@@ -140,12 +132,10 @@ TEST(everywhere, netty_longest_delay_never_fires_whatever_the_clock)
 	stop_wheel(recorder);
 	for (uintptr_t i = 1; i <= 3; i++)
 		assert_released(recorder, i, TW_STOPPED);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next)
+PROBED(everywhere, agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_next)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
@@ -157,12 +147,10 @@ TEST(everywhere, agrona_deadline_on_a_tick_is_met_and_one_after_it_takes_the_nex
 	assert_executed_at(recorder, 2, 6 * INTERVAL);
 	assert_executed_at(recorder, 3, INTERVAL);
 	assert_executed_at(recorder, 4, 5 * INTERVAL);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, agrona_deadline_in_the_past_fires_now)
+PROBED(everywhere, agrona_deadline_in_the_past_fires_now)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
 
 	advance(recorder, 10 * INTERVAL + 5);
@@ -172,21 +160,19 @@ TEST(everywhere, agrona_deadline_in_the_past_fires_now)
 	advance(recorder, 0);
 	for (uintptr_t i = 1; i <= 3; i++)
 		assert_executed_at(recorder, i, 10 * INTERVAL + 5);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, agrona_second_stop_finds_nothing)
+PROBED(everywhere, agrona_second_stop_finds_nothing)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_one(*state, &probe, 5 * INTERVAL);
 
+	probe_start(recorder, &probe, 1, 5 * INTERVAL);
 	assert_status(probe_stop(&probe), TW_OK);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
 	pass_ticks(recorder, 9);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
 /* Sets 25, 90 and 240 s from `now` on; the clock is moved in the steps of Caffeine's test. */
@@ -219,9 +205,8 @@ TEST(everywhere, caffeine_timers_fire_between_the_steps_they_must)
 		caffeine_run(*state, clocks[i]);
 }
 
-TEST(everywhere, caffeine_timers_fire_near_the_end_of_the_clock)
+PROBED(everywhere, caffeine_timers_fire_near_the_end_of_the_clock)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
 	tw_duration now = INT64_MAX - 10 * TW_SECOND;
 	tw_duration first = (now + TW_SECOND + INTERVAL - 1) / INTERVAL * INTERVAL;
@@ -241,12 +226,10 @@ TEST(everywhere, caffeine_timers_fire_near_the_end_of_the_clock)
 	assert_executed_at(recorder, 2, second);
 	advance_to(recorder, INT64_MAX);
 	assert_not_returned(recorder, 3);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, tokio_resets_move_the_deadline_and_only_the_last_counts)
+PROBED(everywhere, tokio_resets_move_the_deadline_and_only_the_last_counts)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probes_start_ms(recorder, probes, 1, 200, 250);
@@ -266,7 +249,6 @@ TEST(everywhere, tokio_resets_move_the_deadline_and_only_the_last_counts)
 	assert_executed_at(recorder, 1, 400 * INTERVAL);
 	pass_ticks(recorder, 300);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
 TEST(inline, tokio_next_wake_is_that_of_the_nearer_timer)
@@ -294,9 +276,8 @@ static void start_again_at_once(struct probe *probe)
 	probe->answers[0] |= tw_after_func(probe->recorder->wheel, 0, probe_run, probe, NULL);
 }
 
-TEST(inline, libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn)
+PROBED(inline, libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = start_again_at_once};
 	int turns = 0;
 
@@ -310,12 +291,10 @@ TEST(inline, libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn)
 		assert_int_equal(event_count(recorder), turns - 1);
 	}
 	assert_status(probe.answers[0], TW_OK);
-	recorder_close(recorder);
 }
 
-TEST(ordered, libuv_equal_deadlines_run_in_the_order_of_setting)
+PROBED(ordered, libuv_equal_deadlines_run_in_the_order_of_setting)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
 
 	probes_start_ms(recorder, probes, 1, 5, 5, 3);
@@ -325,7 +304,6 @@ TEST(ordered, libuv_equal_deadlines_run_in_the_order_of_setting)
 	probe_start(recorder, &probes[5], 6, 3 * INTERVAL);
 	advance(recorder, 10 * INTERVAL);
 	assert_order(recorder, 3, 5, 1, 2, 4, 6);
-	recorder_close(recorder);
 }
 
 static void folly_stop_second_and_fourth(struct probe *probe)
@@ -342,9 +320,8 @@ static void folly_stop_fifth_and_rearm(struct probe *probe)
 	probe->answers[1] = probe_reset(probe, 5 * INTERVAL);
 }
 
-TEST(ordered, folly_timers_that_stop_others_of_their_tick_and_rearm_themselves)
+PROBED(ordered, folly_timers_that_stop_others_of_their_tick_and_rearm_themselves)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[5] = {{.in_run = folly_stop_second_and_fourth, .others = probes},
 				  {0},
 				  {.in_run = folly_stop_fifth_and_rearm, .others = probes}};
@@ -361,5 +338,4 @@ TEST(ordered, folly_timers_that_stop_others_of_their_tick_and_rearm_themselves)
 	}
 	for (int i = 0; i < 5; i++)
 		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
-	recorder_close(recorder);
 }

@@ -9,9 +9,8 @@
 #include "runtime/ask.h"
 #include "runtime/apply.h"
 
-TEST(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel)
+PROBED(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[6] = {0};
 
 	probes_start_ms(recorder, probes, 0, 50, 50, 50, 50, 50, 50);
@@ -33,12 +32,10 @@ TEST(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel)
 	assert_status(probe_reset(&probes[5], INTERVAL), TW_OK);
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 5, 413 * INTERVAL);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, reset_counts_from_the_call_and_rounds_up)
+PROBED(everywhere, reset_counts_from_the_call_and_rounds_up)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
 
 	for (uintptr_t i = 0; i < 3; i++)
@@ -54,14 +51,13 @@ TEST(everywhere, reset_counts_from_the_call_and_rounds_up)
 	assert_executed_at(recorder, 0, 4 * INTERVAL);
 	assert_executed_at(recorder, 1, 3 * INTERVAL);
 	assert_executed_at(recorder, 2, 3 * INTERVAL);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, timer_reset_many_times_runs_once_at_the_last_deadline)
+PROBED(everywhere, timer_reset_many_times_runs_once_at_the_last_deadline)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
 
+	probe_start(recorder, &probe, 1, 2 * INTERVAL);
 	for (int i = 0; i < 300; i++) {
 		assert_status(probe_reset(&probe, (i % 40 + 2) * INTERVAL), TW_OK);
 		if (i % 3 == 0)
@@ -71,7 +67,6 @@ TEST(everywhere, timer_reset_many_times_runs_once_at_the_last_deadline)
 	assert_status(probe_reset(&probe, 7 * INTERVAL), TW_OK);
 	pass_ticks(recorder, 500);
 	assert_executed_at(recorder, 1, 107 * INTERVAL);
-	recorder_close(recorder);
 }
 
 static void stop_probe(void *argument)
@@ -84,9 +79,8 @@ static void stop_probe(void *argument)
 /* This flag of a handle's state says that a thread has locked it. */
 enum { BUSY = 1 << 6 };
 
-TEST(inline, stop_that_waits_for_a_reset_leaves_the_processor_to_it)
+PROBED(inline, stop_that_waits_for_a_reset_leaves_the_processor_to_it)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct handle_table *table = &recorder->wheel->owner.out.handles;
 	struct probe probe = {0};
 	struct blocked_call stop;
@@ -106,12 +100,10 @@ TEST(inline, stop_that_waits_for_a_reset_leaves_the_processor_to_it)
 	assert_status(probe.answers[0], TW_OK);
 	pass_ticks(recorder, 3);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, reset_of_a_done_or_stopped_timer_finds_nothing)
+PROBED(everywhere, reset_of_a_done_or_stopped_timer_finds_nothing)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probes_start_ms(recorder, probes, 1, 1, 1);
@@ -123,15 +115,14 @@ TEST(everywhere, reset_of_a_done_or_stopped_timer_finds_nothing)
 	pass_ticks(recorder, 5);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
-TEST(pool, job_of_the_pool_that_has_not_begun_can_be_reset)
+PROBED(pool, job_of_the_pool_that_has_not_begun_can_be_reset)
 {
 	struct probe held[2];
 	struct probe probes[4] = {0};
-	struct recorder *recorder = probes_open_waiting(*state, held, probes, 4);
 
+	probes_wait(recorder, held, probes, 4);
 	assert_status(probe_reset(&probes[0], 9 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[1], 2 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
@@ -145,7 +136,6 @@ TEST(pool, job_of_the_pool_that_has_not_begun_can_be_reset)
 	assert_executed_at(recorder, 0, 10 * INTERVAL);
 	assert_executed_at(recorder, 1, 6 * INTERVAL);
 	assert_not_returned(recorder, 2);
-	recorder_close(recorder);
 }
 
 static void start_another_now(struct probe *probe)
@@ -177,9 +167,8 @@ static void reset_the_other_to_now(struct probe *probe)
 }
 
 /* Each is in the wheel while the other runs. */
-TEST(ordered, timers_that_reset_one_another_to_now_let_the_clock_go_on)
+PROBED(ordered, timers_that_reset_one_another_to_now_let_the_clock_go_on)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe left = {.in_run = reset_the_other_to_now};
 	struct probe right = {.in_run = reset_the_other_to_now, .others = &left};
 
@@ -190,16 +179,15 @@ TEST(ordered, timers_that_reset_one_another_to_now_let_the_clock_go_on)
 	assert_status(tw_advance(recorder->wheel, 3 * INTERVAL), TW_OK);
 	assert_executed_at(recorder, 3, 2 * INTERVAL);
 	stop_wheel(recorder);
-	recorder_close(recorder);
 }
 
 /* The owner sleeps, and is woken by the worker. */
-TEST(threads, job_that_was_reset_is_pending_again_without_being_asked_for)
+PROBED(threads, job_that_was_reset_is_pending_again_without_being_asked_for)
 {
 	struct probe probe = {0};
 	struct probe held[2];
-	struct recorder *recorder = probes_open_waiting(*state, held, &probe, 1);
 
+	probes_wait(recorder, held, &probe, 1);
 	assert_status(probe_reset(&probe, 10 * INTERVAL), TW_OK);
 	assert_status(tw_flush(recorder->wheel), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
@@ -208,21 +196,19 @@ TEST(threads, job_that_was_reset_is_pending_again_without_being_asked_for)
 	gate_open(&held[1].gate);
 	WAIT_UNTIL(tw_pending(recorder->wheel) == 1);
 	settle(recorder);
-	recorder_close(recorder);
 }
 
-TEST(pool, reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late)
+PROBED(pool, reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late)
 {
 	struct probe held[2];
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_waiting(*state, held, &probe, 1);
 
+	probes_wait(recorder, held, &probe, 1);
 	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
 	assert_status(tw_advance(recorder->wheel, 7 * INTERVAL), TW_OK);
 	let_workers_go(recorder, held);
 	advance(recorder, 0);
 	assert_executed_at(recorder, 0, 8 * INTERVAL);
-	recorder_close(recorder);
 }
 
 static void reset_twice_in_the_first_run(struct probe *probe)
@@ -233,11 +219,11 @@ static void reset_twice_in_the_first_run(struct probe *probe)
 	probe->answers[1] = probe_reset(probe, 5 * INTERVAL);
 }
 
-TEST(everywhere, timer_reset_in_its_own_run_runs_again)
+PROBED(everywhere, timer_reset_in_its_own_run_runs_again)
 {
 	struct probe probe = {.in_run = reset_twice_in_the_first_run};
-	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
 
+	probe_start(recorder, &probe, 1, 2 * INTERVAL);
 	pass_ticks(recorder, 20);
 	assert_order(recorder, 1, 1);
 	assert_int_equal(event_at(recorder, 0).now, 2 * INTERVAL);
@@ -245,7 +231,6 @@ TEST(everywhere, timer_reset_in_its_own_run_runs_again)
 	assert_status(probe.answers[0], TW_OK);
 	assert_status(probe.answers[1], TW_OK);
 	assert_status(probe_reset(&probe, INTERVAL), TW_NOT_FOUND);
-	recorder_close(recorder);
 }
 
 static void stop_and_reset_in_its_own_run(struct probe *probe)
@@ -255,25 +240,24 @@ static void stop_and_reset_in_its_own_run(struct probe *probe)
 	probe->answers[2] = probe_reset(probe, 3 * INTERVAL);
 }
 
-TEST(everywhere, timer_that_has_stopped_itself_cannot_be_reset)
+PROBED(everywhere, timer_that_has_stopped_itself_cannot_be_reset)
 {
 	struct probe probe = {.in_run = stop_and_reset_in_its_own_run};
-	struct recorder *recorder = probes_open_one(*state, &probe, 2 * INTERVAL);
 
+	probe_start(recorder, &probe, 1, 2 * INTERVAL);
 	pass_ticks(recorder, 20);
 	assert_executed_at(recorder, 1, 2 * INTERVAL);
 	assert_status(probe.answers[0], TW_OK);
 	assert_status(probe.answers[1], TW_REARMED);
 	assert_status(probe.answers[2], TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
-TEST(pool, timer_reset_while_it_runs_runs_again_after_it)
+PROBED(pool, timer_reset_while_it_runs_runs_again_after_it)
 {
 	struct probe probe;
-	struct recorder *recorder = probes_open_held(*state, &probe);
 
+	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
 	gate_open(&probe.gate);
 	settle(recorder);
@@ -283,12 +267,10 @@ TEST(pool, timer_reset_while_it_runs_runs_again_after_it)
 	assert_order(recorder, 1, 1);
 	assert_int_equal(event_at(recorder, 1).now, 5 * INTERVAL);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	recorder_close(recorder);
 }
 
-TEST(pool, timer_reset_while_it_runs_can_be_stopped)
+PROBED(pool, timer_reset_while_it_runs_can_be_stopped)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2];
 
 	probe_start_held(recorder, &probes[0], 1);
@@ -305,12 +287,10 @@ TEST(pool, timer_reset_while_it_runs_can_be_stopped)
 	assert_status(probe_stop(&probes[1]), TW_OK);
 	pass_ticks(recorder, 9);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
-TEST(ordered, timers_of_one_tick_run_in_the_order_of_their_commands)
+PROBED(ordered, timers_of_one_tick_run_in_the_order_of_their_commands)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probes_start_ms(recorder, probes, 1, 5, 5);
@@ -323,13 +303,11 @@ TEST(ordered, timers_of_one_tick_run_in_the_order_of_their_commands)
 	move_timer(recorder, "keyed", 5 * INTERVAL);
 	advance(recorder, 9 * INTERVAL);
 	assert_order(recorder, 1, 2, 7, 4, 5, 6);
-	recorder_close(recorder);
 }
 
 /* Its deadline has passed and its tick is to come. The new deadline is later, and now. */
-TEST(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now)
+PROBED(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probe_start(recorder, &probes[0], 1, INTERVAL / 4);
@@ -341,15 +319,13 @@ TEST(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now)
 	advance(recorder, 0);
 	assert_executed_at(recorder, 1, INTERVAL / 2);
 	assert_executed_at(recorder, 2, INTERVAL / 2);
-	recorder_close(recorder);
 }
 
 /* Threads that reset timers faster than the owner applies the resets do this. */
-TEST(inline, request_is_served_although_resets_come_without_end)
+PROBED(inline, request_is_served_although_resets_come_without_end)
 {
 	enum { TIMERS = 400, SEEN = 64 };
 	static struct probe probes[TIMERS];
-	struct recorder *recorder = probes_open(*state);
 	struct owner *owner = &recorder->wheel->owner;
 	struct request request = {.kind = REQUEST_FLUSH};
 	tw_duration delay = TW_HOUR;
@@ -371,12 +347,10 @@ TEST(inline, request_is_served_although_resets_come_without_end)
 	}
 	assert_in_range(turns, TIMERS / SEEN / 2, 3 * TIMERS / SEEN + 4);
 	stop_wheel(recorder);
-	recorder_close(recorder);
 }
 
-TEST(inline, reset_does_not_wait_for_commands_before_it)
+PROBED(inline, reset_does_not_wait_for_commands_before_it)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probes_start_ms(recorder, probes, 1, 9, 2);
@@ -390,13 +364,11 @@ TEST(inline, reset_does_not_wait_for_commands_before_it)
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 1, 3 * INTERVAL);
 	assert_executed_at(recorder, 2, 4 * INTERVAL);
-	recorder_close(recorder);
 }
 
 /* The owner notices the reset at the old deadline. */
-TEST(everywhere, timer_that_was_put_off_waits_at_its_old_deadline_unseen)
+PROBED(everywhere, timer_that_was_put_off_waits_at_its_old_deadline_unseen)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 	tw_duration remaining;
 
@@ -416,7 +388,6 @@ TEST(everywhere, timer_that_was_put_off_waits_at_its_old_deadline_unseen)
 	pass_ticks(recorder, 60);
 	assert_executed_at(recorder, 1, 7 * INTERVAL);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
 static void note_deadline(struct recorder *recorder, const struct tw_task *task)
@@ -451,11 +422,11 @@ static void reset_itself_to_now(struct probe *probe)
 	probe->answers[0] |= probe_reset(probe, 0);
 }
 
-TEST(inline, timer_that_resets_itself_to_now_runs_once_a_turn)
+PROBED(inline, timer_that_resets_itself_to_now_runs_once_a_turn)
 {
 	struct probe probe = {.in_run = reset_itself_to_now};
-	struct recorder *recorder = probes_open_one(*state, &probe, 0);
 
+	probe_start(recorder, &probe, 1, 0);
 	for (int turns = 1; turns <= 10; turns++) {
 		assert_int_equal(poll_wheel(recorder), 0);
 		assert_int_equal(event_count(recorder), turns);
@@ -465,7 +436,6 @@ TEST(inline, timer_that_resets_itself_to_now_runs_once_a_turn)
 		assert_int_equal(event_count(recorder), turns);
 	}
 	assert_status(probe.answers[0], TW_OK);
-	recorder_close(recorder);
 }
 
 /* The run takes as long as a turn may: real time, which no manual clock stands for. */
@@ -478,17 +448,16 @@ static void reset_itself_to_now_after_a_while(struct probe *probe)
 	reset_itself_to_now(probe);
 }
 
-TEST(inline, timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes)
+PROBED(inline, timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_takes)
 {
 	struct probe probe = {.in_run = reset_itself_to_now_after_a_while};
-	struct recorder *recorder = probes_open_one(*state, &probe, 0);
 
+	probe_start(recorder, &probe, 1, 0);
 	for (int turns = 1; turns <= 3; turns++) {
 		assert_int_equal(poll_wheel(recorder), 0);
 		assert_int_equal(event_count(recorder), turns);
 	}
 	assert_status(probe.answers[0], TW_OK);
-	recorder_close(recorder);
 }
 
 /* Counts only: it runs without end. */
@@ -530,9 +499,8 @@ static void reset_itself_by_a_tick(struct probe *probe)
 	probe->answers[0] |= probe_reset(probe, INTERVAL);
 }
 
-TEST(ordered, timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance)
+PROBED(ordered, timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.in_run = start_again_in_a_tick},
 				  {.in_run = reset_itself_by_a_tick}};
 
@@ -545,5 +513,4 @@ TEST(ordered, timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_a
 	}
 	assert_status(probes[0].answers[0], TW_OK);
 	assert_status(probes[1].answers[0], TW_OK);
-	recorder_close(recorder);
 }

@@ -9,9 +9,8 @@
 
 #include "runtime/ask.h" /* for seeing waiters */
 
-TEST(everywhere, stopped_timer_never_runs_and_is_not_released)
+PROBED(everywhere, stopped_timer_never_runs_and_is_not_released)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probes_start_ms(recorder, probes, 0, 5, 5, 5, 500);
@@ -28,12 +27,10 @@ TEST(everywhere, stopped_timer_never_runs_and_is_not_released)
 		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
-TEST(inline, timer_that_is_due_now_can_still_be_stopped_in_the_queue)
+PROBED(inline, timer_that_is_due_now_can_still_be_stopped_in_the_queue)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probe_start(recorder, &probes[0], 1, 0);
@@ -43,12 +40,10 @@ TEST(inline, timer_that_is_due_now_can_still_be_stopped_in_the_queue)
 	assert_executed_at(recorder, 1, 0);
 	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, argument_goes_to_the_one_that_takes_it)
+PROBED(everywhere, argument_goes_to_the_one_that_takes_it)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct probe probes[2] = {0};
 	void *argument = NULL;
@@ -72,7 +67,6 @@ TEST(everywhere, argument_goes_to_the_one_that_takes_it)
 	assert_int_equal(event_count(recorder), 0);
 	stop_wheel(recorder);
 	assert_status(tw_timer_take(wheel, probes[0].timer, &argument), TW_CLOSED);
-	recorder_close(recorder);
 }
 
 static void take_in_its_own_run(struct probe *probe)
@@ -95,9 +89,8 @@ static void take_in_its_own_run(struct probe *probe)
 	probe->answers[2] = tw_timer_take(wheel, probe->timer, &argument);
 }
 
-TEST(everywhere, run_that_takes_its_own_timer_has_the_argument_of_the_next_run)
+PROBED(everywhere, run_that_takes_its_own_timer_has_the_argument_of_the_next_run)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	for (int i = 1; i < 4; i++)
@@ -112,7 +105,6 @@ TEST(everywhere, run_that_takes_its_own_timer_has_the_argument_of_the_next_run)
 		assert_status(probes[i].answers[1], TW_OK);
 		assert_status(probes[i].answers[2], TW_RUNNING);
 	}
-	recorder_close(recorder);
 }
 
 static void stop_in_its_own_run(struct probe *probe)
@@ -121,56 +113,52 @@ static void stop_in_its_own_run(struct probe *probe)
 	probe->answers[1] = probe_stop(probe);
 }
 
-TEST(everywhere, timer_that_stops_itself_learns_that_it_runs)
+PROBED(everywhere, timer_that_stops_itself_learns_that_it_runs)
 {
 	struct probe probe = {.in_run = stop_in_its_own_run};
-	struct recorder *recorder = probes_open_one(*state, &probe, INTERVAL);
 
+	probe_start(recorder, &probe, 1, INTERVAL);
 	pass_ticks(recorder, 3);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_status(probe.answers[0], TW_RUNNING);
 	assert_status(probe.answers[1], TW_RUNNING);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
-	recorder_close(recorder);
 }
 
-TEST(pool, stop_during_the_run_answers_running_and_does_not_wait)
+PROBED(pool, stop_during_the_run_answers_running_and_does_not_wait)
 {
 	struct probe probe;
-	struct recorder *recorder = probes_open_held(*state, &probe);
 
+	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_stop(&probe), TW_RUNNING);
 	assert_int_equal(atomic_load(&probe.ended), 0);
 	gate_open(&probe.gate);
 	settle(recorder);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_executed_at(recorder, 1, 0);
-	recorder_close(recorder);
 }
 
-TEST(pool, stop_wait_returns_after_the_run_has_ended)
+PROBED(pool, stop_wait_returns_after_the_run_has_ended)
 {
 	struct probe probe;
-	struct recorder *recorder = probes_open_held(*state, &probe);
 
+	probe_start_held(recorder, &probe, 1);
 	gate_open(&probe.gate);
 	assert_status(probe_stop_wait(&probe), TW_RUNNING);
 	assert_int_equal(atomic_load(&probe.ended), 1);
 	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
-	recorder_close(recorder);
 }
 
-TEST(pool, stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run)
+PROBED(pool, stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run)
 {
 	struct probe probe;
-	struct recorder *recorder = probes_open_held(*state, &probe);
 
+	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_stop(&probe), TW_RUNNING);
 	gate_open(&probe.gate);
 	(void)probe_stop_wait(&probe);
 	assert_int_equal(atomic_load(&probe.ended), 1);
-	recorder_close(recorder);
 }
 
 struct waiter {
@@ -189,13 +177,13 @@ static void *wait_for_run(void *argument)
 	return NULL;
 }
 
-TEST(pool, several_threads_can_wait_for_one_run)
+PROBED(pool, several_threads_can_wait_for_one_run)
 {
 	struct probe probe;
-	struct recorder *recorder = probes_open_held(*state, &probe);
 	struct waiter waiters[4];
 	int running = 0;
 
+	probe_start_held(recorder, &probe, 1);
 	for (int i = 0; i < 4; i++) {
 		waiters[i].probe = &probe;
 		pthread_create(&waiters[i].thread, NULL, wait_for_run, &waiters[i]);
@@ -209,15 +197,14 @@ TEST(pool, several_threads_can_wait_for_one_run)
 		running += waiters[i].status == TW_RUNNING;
 	}
 	assert_in_range(running, 1, 4);
-	recorder_close(recorder);
 }
 
-TEST(pool, stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free)
+PROBED(pool, stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free)
 {
 	struct probe probe;
-	struct recorder *recorder = probes_open_held(*state, &probe);
 	struct waiter waiter;
 
+	probe_start_held(recorder, &probe, 1);
 	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
 	waiter.probe = &probe;
 	pthread_create(&waiter.thread, NULL, wait_for_run, &waiter);
@@ -229,7 +216,6 @@ TEST(pool, stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free)
 	assert_int_equal(waiter.ended, 1);
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 1, 0);
-	recorder_close(recorder);
 }
 
 static void stop_wait_for_the_first_other(struct probe *probe)
@@ -238,9 +224,8 @@ static void stop_wait_for_the_first_other(struct probe *probe)
 	probe->answers[1] = probe_stop_wait(&probe->others[1]);
 }
 
-TEST(everywhere, task_may_stop_and_wait_for_others)
+PROBED(everywhere, task_may_stop_and_wait_for_others)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe others[2] = {0};
 	struct probe probe = {.in_run = stop_wait_for_the_first_other, .others = others};
 
@@ -252,7 +237,6 @@ TEST(everywhere, task_may_stop_and_wait_for_others)
 	assert_status(probe.answers[0], TW_NOT_FOUND);
 	assert_status(probe.answers[1], TW_OK);
 	assert_order(recorder, 1, 3);
-	recorder_close(recorder);
 }
 
 TEST(pool, task_on_a_worker_waits_for_the_run_on_the_other)
@@ -274,12 +258,12 @@ TEST(pool, task_on_a_worker_waits_for_the_run_on_the_other)
 	recorder_close(recorder);
 }
 
-TEST(pool, job_of_the_pool_that_has_not_begun_can_be_stopped)
+PROBED(pool, job_of_the_pool_that_has_not_begun_can_be_stopped)
 {
 	struct probe held[2];
 	struct probe probes[3] = {0};
-	struct recorder *recorder = probes_open_waiting(*state, held, probes, 3);
 
+	probes_wait(recorder, held, probes, 3);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_status(probe_stop(&probes[0]), TW_OK);
 	assert_status(probe_stop_wait(&probes[2]), TW_OK);
@@ -289,13 +273,11 @@ TEST(pool, job_of_the_pool_that_has_not_begun_can_be_stopped)
 	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
 }
 
-TEST(inline_and_threads, stale_handle_touches_no_later_timer_after_a_million_reuses)
+PROBED(inline_and_threads, stale_handle_touches_no_later_timer_after_a_million_reuses)
 {
 	enum { REUSES = TEST_SHARE_OF(1000000) };
-	struct recorder *recorder = probes_open(*state);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct probe stale = {0};
 	struct tw_timer timer;
@@ -317,7 +299,6 @@ TEST(inline_and_threads, stale_handle_touches_no_later_timer_after_a_million_reu
 	}
 	pass_ticks(recorder, 2);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
 static int compare_ids(const void *left, const void *right)
@@ -328,10 +309,9 @@ static int compare_ids(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-TEST(inline_and_threads, ids_are_never_none_and_never_the_same)
+PROBED(inline_and_threads, ids_are_never_none_and_never_the_same)
 {
 	enum { IDS = TEST_SHARE_OF(300000) };
-	struct recorder *recorder = probes_open(*state);
 	uint64_t *ids = calloc(IDS, sizeof(ids[0]));
 	struct tw_timer timer;
 
@@ -349,7 +329,6 @@ TEST(inline_and_threads, ids_are_never_none_and_never_the_same)
 	for (int i = 1; i < IDS; i++)
 		assert_true(ids[i - 1] != ids[i]);
 	free(ids);
-	recorder_close(recorder);
 }
 
 static void drive_the_other_wheel(struct probe *probe)
@@ -377,7 +356,7 @@ TEST(inline, run_that_drives_another_wheel_still_knows_its_own_timer)
 	recorder_close(recorder);
 }
 
-TEST(everywhere, handles_that_never_were_are_not_found)
+PROBED(everywhere, handles_that_never_were_are_not_found)
 {
 	static const uint64_t ids[] = {0,
 				       1,
@@ -388,7 +367,6 @@ TEST(everywhere, handles_that_never_were_are_not_found)
 				       UINT64_MAX,
 				       UINT64_C(1) << 63,
 				       UINT64_C(0x123456789abcdef)};
-	struct recorder *recorder = probes_open(*state);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct probe probe = {0};
 
@@ -406,7 +384,6 @@ TEST(everywhere, handles_that_never_were_are_not_found)
 	}
 	pass_ticks(recorder, 2);
 	assert_executed_at(recorder, 1, INTERVAL);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, handle_is_optional)

@@ -8,14 +8,6 @@
 
 #include "runtime/ask.h"
 
-static struct recorder *open_with_queue(const struct variant *variant, size_t capacity,
-					enum tw_when_full when_full)
-{
-	return recorder_open_with(
-		variant, 10,
-		(struct tw_options){.queue_capacity = capacity, .when_full = when_full});
-}
-
 /* The number is both key and value. */
 static enum tw_status set_number(struct tw_wheel *wheel, int number, tw_duration delay)
 {
@@ -33,9 +25,9 @@ static int fill_queue(struct recorder *recorder, int first, enum tw_status *refu
 	return number - first;
 }
 
-TEST(by_caller, full_queue_refuses_and_has_room_again_after_a_poll)
+RECORDED(by_caller, full_queue_refuses_and_has_room_again_after_a_poll, .queue_capacity = 50,
+	 .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder = open_with_queue(*state, 50, TW_WHEN_FULL_FAIL);
 	enum tw_status refusal;
 	int accepted = fill_queue(recorder, 1, &refusal);
 
@@ -55,17 +47,17 @@ TEST(by_caller, full_queue_refuses_and_has_room_again_after_a_poll)
 		assert_executed_at(recorder, 1001 + i, INTERVAL);
 	}
 	assert_int_equal(event_count(recorder), 128);
-	recorder_close(recorder);
 }
 
 TEST(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two)
 {
-	static const int capacities[] = {2, 3, 4, 5, 8, 1000};
+	static const size_t capacities[] = {2, 3, 4, 5, 8, 1000};
 	static const int rounded[] = {2, 4, 4, 8, 8, 1024};
 
 	for (size_t i = 0; i < sizeof(rounded) / sizeof(rounded[0]); i++) {
-		struct recorder *recorder =
-			open_with_queue(*state, (size_t)capacities[i], TW_WHEN_FULL_FAIL);
+		struct tw_options options = {.queue_capacity = capacities[i],
+					     .when_full = TW_WHEN_FULL_FAIL};
+		struct recorder *recorder = recorder_open_with(*state, 10, options);
 		enum tw_status refusal;
 
 		for (int turn = 0; turn < 5; turn++) {
@@ -79,21 +71,19 @@ TEST(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two)
 	}
 }
 
-TEST(inline, full_queue_can_be_stopped)
+RECORDED(inline, full_queue_can_be_stopped, .queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
 	enum tw_status refusal;
 	int accepted = fill_queue(recorder, 1, &refusal);
 
 	stop_wheel(recorder);
 	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
 		assert_released(recorder, i, TW_STOPPED);
-	recorder_close(recorder);
 }
 
-TEST(inline, full_queue_can_be_drained_or_says_so)
+RECORDED(inline, full_queue_can_be_drained_or_says_so, .queue_capacity = 16,
+	 .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_FAIL);
 	enum tw_status refusal;
 	enum tw_status status;
 	int accepted = fill_queue(recorder, 1, &refusal);
@@ -106,13 +96,11 @@ TEST(inline, full_queue_can_be_drained_or_says_so)
 	settle(recorder);
 	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
 		assert_drained(recorder, i);
-	recorder_close(recorder);
 }
 
-TEST(by_caller, caller_that_drives_never_hangs_on_a_full_queue)
+RECORDED(by_caller, caller_that_drives_never_hangs_on_a_full_queue, .queue_capacity = 8,
+	 .when_full = TW_WHEN_FULL_WAIT)
 {
-	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
-
 	for (int i = 1; i <= 1000; i++) {
 		assert_status(set_number(recorder->wheel, i, INTERVAL * 2), TW_OK);
 		assert_status(tw_move_timer(recorder->wheel, &i, sizeof(i), INTERVAL), TW_OK);
@@ -125,7 +113,6 @@ TEST(by_caller, caller_that_drives_never_hangs_on_a_full_queue)
 		assert_drained(recorder, i);
 		assert_executed_at(recorder, 1000 + i, INTERVAL);
 	}
-	recorder_close(recorder);
 }
 
 static void set_a_thousand(struct recorder *recorder, const struct tw_task *task)
@@ -139,9 +126,9 @@ static void set_a_thousand(struct recorder *recorder, const struct tw_task *task
 			atomic_fetch_add(refused, 1);
 }
 
-TEST(everywhere, task_never_hangs_on_a_full_queue)
+RECORDED(everywhere, task_never_hangs_on_a_full_queue, .queue_capacity = 8,
+	 .when_full = TW_WHEN_FULL_WAIT)
 {
-	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
 	atomic_int refused = 0;
 
 	recorder->on_execute = set_a_thousand;
@@ -151,7 +138,6 @@ TEST(everywhere, task_never_hangs_on_a_full_queue)
 	assert_int_equal(atomic_load(&refused), 0);
 	for (uintptr_t i = 1; i <= 1000; i++)
 		assert_executed_at(recorder, i, INTERVAL * 2);
-	recorder_close(recorder);
 }
 
 /* A thread calls the wheel where the call may have to wait. */
@@ -210,9 +196,9 @@ static uint64_t callers_that_wait(struct recorder *recorder)
 	return atomic_load(&recorder->wheel->owner.queue.waiting);
 }
 
-TEST(owner, caller_waits_until_the_full_queue_has_room)
+RECORDED(owner, caller_waits_until_the_full_queue_has_room, .queue_capacity = 16,
+	 .when_full = TW_WHEN_FULL_WAIT)
 {
-	struct recorder *recorder = open_with_queue(*state, 16, TW_WHEN_FULL_WAIT);
 	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setter;
 
@@ -227,12 +213,11 @@ TEST(owner, caller_waits_until_the_full_queue_has_room)
 	for (uintptr_t i = 1; i <= 1000; i++)
 		assert_int_equal(event_of(recorder, i).kind, EVENT_EXECUTE);
 	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 0);
-	recorder_close(recorder);
 }
 
-TEST(owner, several_callers_wait_for_room_and_all_get_in)
+RECORDED(owner, several_callers_wait_for_room_and_all_get_in, .queue_capacity = 4,
+	 .when_full = TW_WHEN_FULL_WAIT)
 {
-	struct recorder *recorder = open_with_queue(*state, 4, TW_WHEN_FULL_WAIT);
 	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setters[4];
 
@@ -247,12 +232,11 @@ TEST(owner, several_callers_wait_for_room_and_all_get_in)
 	pthread_join(advancing, NULL);
 	pass_ticks(recorder, 3);
 	assert_int_equal(event_count(recorder), 1201);
-	recorder_close(recorder);
 }
 
-TEST(owner, callers_that_wait_for_room_are_sent_home_by_stop)
+RECORDED(owner, callers_that_wait_for_room_are_sent_home_by_stop, .queue_capacity = 8,
+	 .when_full = TW_WHEN_FULL_WAIT)
 {
-	struct recorder *recorder = open_with_queue(*state, 8, TW_WHEN_FULL_WAIT);
 	pthread_t advancing = hold_up_owner(recorder);
 	struct setter setter;
 	void *status;
@@ -269,7 +253,6 @@ TEST(owner, callers_that_wait_for_room_are_sent_home_by_stop)
 	assert_int_equal(event_count(recorder), (size_t)atomic_load(&setter.accepted) + 1);
 	for (uintptr_t i = 1; i <= (uintptr_t)atomic_load(&setter.accepted); i++)
 		assert_released(recorder, i, TW_STOPPED);
-	recorder_close(recorder);
 }
 
 enum { HOLDERS = 4, MOVES_IN_TASK = 100 };
@@ -334,59 +317,38 @@ TEST(once, crowds_have_as_long_at_every_interval)
 }
 
 /* Timers are made in several sizes, by the size of the key. */
-TEST(inline, refused_sets_keep_no_memory)
+static void assert_refused_sets_keep_no_memory(struct tw_wheel *wheel)
 {
-	enum { SETS = 40000 };
 	static const size_t sizes[] = {24, 32, 96, 160, 260, 380, 600, 850, 1000};
 	static const char key[1000];
-	struct recorder *recorder;
 
 	/* An emulator's own memory counts, too. */
 	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
-		TEST_SKIP("a sanitizer has memory of its own");
-	recorder = recorder_open_with(*state, 10, (struct tw_options){.max_pending = 1});
-	assert_status(set_number(recorder->wheel, 1, TW_HOUR), TW_OK);
+		return;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		long before = resident_memory();
 
-		for (int n = 0; n < SETS; n++)
-			assert_status(tw_set_timer(recorder->wheel, key, sizes[i], NULL, TW_HOUR),
-				      TW_FULL);
+		for (int n = 0; n < 40000; n++)
+			assert_status(tw_set_timer(wheel, key, sizes[i], NULL, TW_HOUR), TW_FULL);
 		assert_in_range(resident_memory(), 1, before + (2 << 20));
 	}
-	recorder_close(recorder);
+}
+
+RECORDED(inline, refused_sets_keep_no_memory, .max_pending = 1)
+{
+	assert_status(set_number(recorder->wheel, 1, TW_HOUR), TW_OK);
+	assert_refused_sets_keep_no_memory(recorder->wheel);
 }
 
 /* The queue is full, and the sets reuse other timers' memory. */
-TEST(inline, sets_refused_by_the_queue_keep_no_memory)
+RECORDED(inline, sets_refused_by_the_queue_keep_no_memory, .queue_capacity = 512,
+	 .when_full = TW_WHEN_FULL_FAIL)
 {
-	enum { SETS = 40000 };
-	static const size_t sizes[] = {24, 32, 96, 160, 260, 380, 600, 850, 1000};
-	static const char key[1000];
-	struct recorder *recorder;
-
-	/* An emulator's own memory counts, too. */
-	if (TEST_HAS_SANITIZER || TEST_IS_EMULATED)
-		TEST_SKIP("a sanitizer has memory of its own");
-	recorder = open_with_queue(*state, 512, TW_WHEN_FULL_FAIL);
 	for (int i = 0; i < 500; i++)
 		assert_status(set_number(recorder->wheel, i, INTERVAL), TW_OK);
 	pass_ticks(recorder, 1);
 	assert_int_equal(event_count(recorder), 500);
 	while (tw_remove_timer(recorder->wheel, "none", 4) == TW_OK)
 		continue;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		long before = resident_memory();
-
-		for (int n = 0; n < SETS; n++)
-			assert_status(tw_set_timer(recorder->wheel, key, sizes[i], NULL, TW_HOUR),
-				      TW_FULL);
-		assert_in_range(resident_memory(), 1, before + (2 << 20));
-	}
-	settle(recorder);
-	for (int i = 0; i < 500; i++)
-		assert_status(set_number(recorder->wheel, 500 + i, INTERVAL), TW_OK);
-	pass_ticks(recorder, 1);
-	assert_int_equal(event_count(recorder), 1000);
-	recorder_close(recorder);
+	assert_refused_sets_keep_no_memory(recorder->wheel);
 }

@@ -20,7 +20,7 @@ static void live(struct recorder *recorder)
 	settle(recorder);
 }
 
-TEST(everywhere, statistics_are_written_by_their_kinds)
+RECORDED(everywhere, statistics_are_written_by_their_kinds)
 {
 	static const char *const lines[] = {
 		"# TYPE shop:wheel_set_total counter",
@@ -37,7 +37,6 @@ TEST(everywhere, statistics_are_written_by_their_kinds)
 		"shop:wheel_task_seconds_count 1",
 	};
 	static struct text text;
-	struct recorder *recorder = recorder_open(*state, 10);
 
 	memset(&text, 0, sizeof(text));
 	live(recorder);
@@ -46,13 +45,11 @@ TEST(everywhere, statistics_are_written_by_their_kinds)
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (!text_has_line(&text, lines[i]))
 			fail_msg("%s: missing in %s", lines[i], text.bytes);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, times_are_in_seconds)
+RECORDED(everywhere, times_are_in_seconds)
 {
 	static struct text text;
-	struct recorder *recorder = recorder_open(*state, 10);
 
 	memset(&text, 0, sizeof(text));
 	live(recorder);
@@ -62,13 +59,11 @@ TEST(everywhere, times_are_in_seconds)
 	settle(recorder);
 	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, NULL), TW_OK);
 	assert_true(text_has_line(&text, "tw_wheel_lateness_seconds{quantile=\"1\"} 0.004500000"));
-	recorder_close(recorder);
 }
 
-TEST(everywhere, each_line_is_a_comment_or_a_name_with_a_number)
+RECORDED(everywhere, each_line_is_a_comment_or_a_name_with_a_number)
 {
 	static struct text text;
-	struct recorder *recorder = recorder_open(*state, 10);
 	size_t metrics = 0;
 
 	memset(&text, 0, sizeof(text));
@@ -84,13 +79,11 @@ TEST(everywhere, each_line_is_a_comment_or_a_name_with_a_number)
 		metrics++;
 	}
 	assert_true(metrics > 20);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, stopped_wheel_writes_its_metrics)
+RECORDED(everywhere, stopped_wheel_writes_its_metrics)
 {
 	static struct text text;
-	struct recorder *recorder = recorder_open(*state, 10);
 
 	memset(&text, 0, sizeof(text));
 	set_timer(recorder, "a", 1, TW_HOUR);
@@ -98,14 +91,12 @@ TEST(everywhere, stopped_wheel_writes_its_metrics)
 	stop_wheel(recorder);
 	assert_status(tw_write_metrics(recorder->wheel, text_write, &text, NULL), TW_OK);
 	assert_true(text_has_line(&text, "tw_wheel_stopped_total 1"));
-	recorder_close(recorder);
 }
 
-TEST(everywhere, bad_arguments_are_refused_and_nothing_is_written)
+RECORDED(everywhere, bad_arguments_are_refused_and_nothing_is_written)
 {
 	static const char *const bad[] = {"", "1a", "a b", "a-b", "a\n", "\xc3\xa4"};
 	static struct text text;
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 	char longest[TW_METRICS_PREFIX_MAX + 2];
 
@@ -122,5 +113,4 @@ TEST(everywhere, bad_arguments_are_refused_and_nothing_is_written)
 	assert_status(tw_write_metrics(wheel, text_write, &text, longest), TW_OK);
 	assert_false(text.is_torn);
 	assert_true(text.writes > 1);
-	recorder_close(recorder);
 }

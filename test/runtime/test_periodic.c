@@ -6,9 +6,8 @@
 #include "support/probe.h"
 #include "support/stats.h"
 
-TEST(everywhere, periodic_timer_runs_at_first_and_each_period_after_it)
+PROBED(everywhere, periodic_timer_runs_at_first_and_each_period_after_it)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[4] = {0};
 
 	probe_repeat(recorder, &probes[0], 1, 3 * INTERVAL, 10 * INTERVAL);
@@ -22,12 +21,10 @@ TEST(everywhere, periodic_timer_runs_at_first_and_each_period_after_it)
 	assert_runs_ms(recorder, 3, 45, 48, 51, 54);
 	assert_runs_ms(recorder, 4, 0, 20, 45);
 	assert_int_equal(tw_pending(recorder->wheel), 4);
-	recorder_close(recorder);
 }
 
-TEST(ordered, periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance)
+PROBED(ordered, periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probe_repeat(recorder, &probes[0], 1, 3 * INTERVAL, 10 * INTERVAL);
@@ -35,7 +32,6 @@ TEST(ordered, periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance)
 	advance(recorder, 45 * INTERVAL);
 	assert_runs_ms(recorder, 1, 3, 13, 23, 33, 43);
 	assert_runs_ms(recorder, 2, 20, 40);
-	recorder_close(recorder);
 }
 
 /* Checks all runs of a timer that is alone on its wheel. */
@@ -70,21 +66,18 @@ TEST(ordered, periods_that_are_no_whole_ticks_do_not_drift)
 	}
 }
 
-TEST(everywhere, long_run_of_single_ticks_does_not_drift)
+PROBED(everywhere, long_run_of_single_ticks_does_not_drift)
 {
 	enum { TICKS = TEST_SHARE_OF(3000) };
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 
 	probe_repeat_with(recorder, &probe, 1, INTERVAL, INTERVAL, TW_MISSED_DELAY);
 	pass_ticks(recorder, TICKS);
 	assert_no_drift(recorder, INTERVAL, INTERVAL, TICKS);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick)
+PROBED(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 
 	probe_repeat_with(recorder, &probe, 1, INTERVAL / 4, INTERVAL / 4, TW_MISSED_BURST);
@@ -94,12 +87,10 @@ TEST(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick
 		assert_int_equal(event_count(recorder), tick * 4);
 		assert_int_equal(event_at(recorder, (size_t)tick * 4 - 1).now, tick * INTERVAL);
 	}
-	recorder_close(recorder);
 }
 
-TEST(ordered, burst_has_run_when_advance_returns)
+PROBED(ordered, burst_has_run_when_advance_returns)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 	size_t first_tick;
 	size_t all_ticks;
@@ -114,12 +105,10 @@ TEST(ordered, burst_has_run_when_advance_returns)
 	assert_int_equal(first_tick, 4);
 	assert_int_equal(all_ticks, 16);
 	assert_runs_ms(recorder, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, other_policies_run_a_period_below_the_interval_once_a_tick)
+PROBED(everywhere, other_policies_run_a_period_below_the_interval_once_a_tick)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probe_repeat_with(recorder, &probes[0], 1, INTERVAL / 4, INTERVAL / 4, TW_MISSED_DELAY);
@@ -130,12 +119,10 @@ TEST(everywhere, other_policies_run_a_period_below_the_interval_once_a_tick)
 	}
 	assert_runs_ms(recorder, 1, 1, 2, 3, 4, 5);
 	assert_runs_ms(recorder, 2, 1, 2, 3, 4, 5);
-	recorder_close(recorder);
 }
 
-TEST(ordered, periodic_timers_and_others_of_a_tick_run_in_order)
+PROBED(ordered, periodic_timers_and_others_of_a_tick_run_in_order)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probe_repeat(recorder, &probes[0], 1, 10 * INTERVAL, 10 * INTERVAL);
@@ -146,12 +133,10 @@ TEST(ordered, periodic_timers_and_others_of_a_tick_run_in_order)
 	set_timer(recorder, "c", 5, 10 * INTERVAL);
 	advance(recorder, 10 * INTERVAL);
 	assert_order(recorder, 1, 2, 3, 4, 1, 3, 5);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, period_beyond_the_clock_runs_once_and_stays_pending)
+PROBED(everywhere, period_beyond_the_clock_runs_once_and_stays_pending)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probe_repeat(recorder, &probes[0], 1, 2 * INTERVAL, TW_FOREVER);
@@ -163,7 +148,6 @@ TEST(everywhere, period_beyond_the_clock_runs_once_and_stays_pending)
 	assert_int_equal(tw_pending(recorder->wheel), 2);
 	assert_status(probe_stop(&probes[0]), TW_OK);
 	assert_status(probe_stop(&probes[1]), TW_OK);
-	recorder_close(recorder);
 }
 
 /*
@@ -312,10 +296,9 @@ static void note_overlap(struct probe *probe)
 	atomic_fetch_add(&probe->ended, 1);
 }
 
-TEST(everywhere, runs_of_one_timer_never_overlap)
+PROBED(everywhere, runs_of_one_timer_never_overlap)
 {
 	enum { TICKS = TEST_SHARE_OF(3000) };
-	struct recorder *recorder = probes_open(*state);
 	struct counted_probe probes[3] = {0};
 
 	for (uintptr_t i = 0; i < 3; i++) {
@@ -330,14 +313,13 @@ TEST(everywhere, runs_of_one_timer_never_overlap)
 	}
 	advance(recorder, 0);
 	assert_int_equal(event_count(recorder), 3 * TICKS);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, periodic_timer_stopped_between_runs_runs_no_more)
+PROBED(everywhere, periodic_timer_stopped_between_runs_runs_no_more)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
 
+	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
 	pass_ticks(recorder, 12);
 	assert_int_equal(tw_pending(recorder->wheel), 1);
 	assert_status(probe_stop(&probe), TW_OK);
@@ -348,13 +330,11 @@ TEST(everywhere, periodic_timer_stopped_between_runs_runs_no_more)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
 /* The run has ended, but the wheel has not noticed yet. */
-TEST(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more)
+PROBED(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 
 	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
@@ -364,7 +344,6 @@ TEST(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more)
 	assert_status(tw_flush(recorder->wheel), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_int_equal(stats_of_wheel(recorder->wheel).removed, 1);
-	recorder_close(recorder);
 }
 
 static void stop_in_the_third_run(struct probe *probe)
@@ -376,11 +355,11 @@ static void stop_in_the_third_run(struct probe *probe)
 	probe->answers[2] = probe_reset(probe, INTERVAL);
 }
 
-TEST(everywhere, periodic_timer_that_stops_itself_runs_no_more)
+PROBED(everywhere, periodic_timer_that_stops_itself_runs_no_more)
 {
 	struct probe probe = {.in_run = stop_in_the_third_run};
-	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
 
+	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
 	pass_ticks(recorder, 40);
 	assert_runs_ms(recorder, 1, 5, 10, 15);
 	assert_status(probe.answers[0], TW_REARMED);
@@ -388,7 +367,6 @@ TEST(everywhere, periodic_timer_that_stops_itself_runs_no_more)
 	assert_status(probe.answers[2], TW_NOT_FOUND);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
 static void wait_in_its_run(struct probe *probe)
@@ -396,20 +374,18 @@ static void wait_in_its_run(struct probe *probe)
 	probe->answers[0] = probe_stop_wait(probe);
 }
 
-TEST(everywhere, stop_wait_in_its_own_run_stops_it_without_waiting)
+PROBED(everywhere, stop_wait_in_its_own_run_stops_it_without_waiting)
 {
 	struct probe probe = {.in_run = wait_in_its_run};
-	struct recorder *recorder = probes_open_repeating(*state, &probe, 5 * INTERVAL);
 
+	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
 	pass_ticks(recorder, 17);
 	assert_status(probe.answers[0], TW_REARMED);
 	assert_runs_ms(recorder, 1, 5);
-	recorder_close(recorder);
 }
 
-TEST(pool, periodic_timer_stopped_while_it_runs_does_not_run_again)
+PROBED(pool, periodic_timer_stopped_while_it_runs_does_not_run_again)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
 
 	probe_repeat_held(recorder, &probe, 5 * INTERVAL, TW_MISSED_BURST);
@@ -424,12 +400,10 @@ TEST(pool, periodic_timer_stopped_while_it_runs_does_not_run_again)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
 }
 
-TEST(pool, late_run_that_waits_in_the_pool_can_be_stopped)
+PROBED(pool, late_run_that_waits_in_the_pool_can_be_stopped)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
 	struct probe probe = {0};
 
@@ -440,12 +414,10 @@ TEST(pool, late_run_that_waits_in_the_pool_can_be_stopped)
 	let_workers_go(recorder, held);
 	pass_ticks(recorder, 20);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, reset_moves_the_next_run_and_later_ones_count_from_there)
+PROBED(everywhere, reset_moves_the_next_run_and_later_ones_count_from_there)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
 
 	for (uintptr_t i = 0; i < 3; i++)
@@ -459,14 +431,13 @@ TEST(everywhere, reset_moves_the_next_run_and_later_ones_count_from_there)
 	assert_runs_ms(recorder, 0, 10, 18, 28, 38);
 	assert_runs_ms(recorder, 1, 10, 15, 25, 35);
 	assert_runs_ms(recorder, 2, 2, 12, 22, 32);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, reset_to_never_pauses_and_another_reset_goes_on)
+PROBED(everywhere, reset_to_never_pauses_and_another_reset_goes_on)
 {
 	struct probe probe = {0};
-	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
 
+	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
 	pass_ticks(recorder, 12);
 	assert_status(probe_reset(&probe, TW_FOREVER), TW_OK);
 	pass_ticks(recorder, 100);
@@ -474,7 +445,6 @@ TEST(everywhere, reset_to_never_pauses_and_another_reset_goes_on)
 	assert_status(probe_reset(&probe, 3 * INTERVAL), TW_OK);
 	pass_ticks(recorder, 20);
 	assert_runs_ms(recorder, 1, 10, 115, 125);
-	recorder_close(recorder);
 }
 
 static void reset_in_the_first_run(struct probe *probe)
@@ -483,20 +453,18 @@ static void reset_in_the_first_run(struct probe *probe)
 		probe->answers[0] = probe_reset(probe, 25 * INTERVAL);
 }
 
-TEST(everywhere, periodic_timer_may_reset_itself)
+PROBED(everywhere, periodic_timer_may_reset_itself)
 {
 	struct probe probe = {.in_run = reset_in_the_first_run};
-	struct recorder *recorder = probes_open_repeating(*state, &probe, 10 * INTERVAL);
 
+	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
 	pass_ticks(recorder, 60);
 	assert_status(probe.answers[0], TW_OK);
 	assert_runs_ms(recorder, 1, 10, 35, 45, 55);
-	recorder_close(recorder);
 }
 
-TEST(pool, reset_while_it_runs_takes_the_place_of_missed_runs)
+PROBED(pool, reset_while_it_runs_takes_the_place_of_missed_runs)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
 
 	probe_repeat_held(recorder, &probe, 10 * INTERVAL, TW_MISSED_BURST);
@@ -506,7 +474,6 @@ TEST(pool, reset_while_it_runs_takes_the_place_of_missed_runs)
 	settle(recorder);
 	pass_ticks(recorder, 20);
 	assert_runs_ms(recorder, 1, 10, 101, 111);
-	recorder_close(recorder);
 }
 
 static struct gate first_run;

@@ -4,10 +4,9 @@
 
 #include "support/probe.h"
 
-TEST(everywhere, drained_periodic_timer_has_ended)
+PROBED(everywhere, drained_periodic_timer_has_ended)
 {
 	static const tw_duration deadlines[] = {50 * INTERVAL, 60 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	probe_repeat(recorder, &probes[0], 1, 5 * INTERVAL, 10 * INTERVAL);
@@ -23,7 +22,6 @@ TEST(everywhere, drained_periodic_timer_has_ended)
 	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 2);
 	assert_int_equal(event_count(recorder), 3);
 	assert_int_equal(probes[1].asked, 1);
-	recorder_close(recorder);
 }
 
 static void drain_in_the_first_run(struct probe *probe)
@@ -33,9 +31,8 @@ static void drain_in_the_first_run(struct probe *probe)
 }
 
 /* It may or may not be pending again at the drain; it comes to one end. */
-TEST(everywhere, periodic_timer_that_drains_the_wheel_is_drained_or_goes_on)
+PROBED(everywhere, periodic_timer_that_drains_the_wheel_is_drained_or_goes_on)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.in_run = drain_in_the_first_run}, {0}};
 
 	probe_repeat(recorder, &probes[0], 1, 10 * INTERVAL, 10 * INTERVAL);
@@ -51,7 +48,6 @@ TEST(everywhere, periodic_timer_that_drains_the_wheel_is_drained_or_goes_on)
 		assert_runs_ms(recorder, 1, 10);
 		assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
 	}
-	recorder_close(recorder);
 }
 
 static void stop_the_wheel_in_the_second_run(struct probe *probe)
@@ -60,9 +56,8 @@ static void stop_the_wheel_in_the_second_run(struct probe *probe)
 		probe->answers[0] = tw_stop(probe->recorder->wheel);
 }
 
-TEST(everywhere, periodic_timer_that_stops_the_wheel_comes_back_after_its_run)
+PROBED(everywhere, periodic_timer_that_stops_the_wheel_comes_back_after_its_run)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.in_run = stop_the_wheel_in_the_second_run}, {0}};
 
 	probe_repeat(recorder, &probes[0], 1, 10 * INTERVAL, 10 * INTERVAL);
@@ -77,13 +72,11 @@ TEST(everywhere, periodic_timer_that_stops_the_wheel_comes_back_after_its_run)
 	assert_int_equal(times_returned(recorder, 1), 3);
 	assert_released(recorder, 2, TW_STOPPED);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 2);
-	recorder_close(recorder);
 }
 
-TEST(pool, periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run)
+PROBED(pool, periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_run)
 {
 	static const tw_duration ending[] = {5 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2];
 
 	for (int i = 0; i < 2; i++)
@@ -102,12 +95,10 @@ TEST(pool, periodic_timer_that_runs_when_the_wheel_stops_comes_back_after_its_ru
 	assert_runs_ms(recorder, 2, 5);
 	assert_int_equal(times_returned(recorder, 2), 1);
 	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
 }
 
-TEST(pool, destroy_while_a_periodic_timer_runs_gives_its_argument_back)
+PROBED(pool, destroy_while_a_periodic_timer_runs_gives_its_argument_back)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
 
 	probe_repeat_held(recorder, &probe, 5 * INTERVAL, TW_MISSED_BURST);
@@ -116,7 +107,6 @@ TEST(pool, destroy_while_a_periodic_timer_runs_gives_its_argument_back)
 	recorder->wheel = NULL;
 	assert_int_equal(event_count(recorder), 2);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 1);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, bad_arguments_are_refused)

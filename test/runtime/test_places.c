@@ -13,11 +13,6 @@
 
 #define LONG_KEY "a key too long for a cell of the queue"
 
-static struct recorder *open_with_places(const struct variant *variant, size_t places)
-{
-	return probes_open_with(variant, (struct tw_options){.max_pending = places});
-}
-
 static struct recorder *open_without_release(const struct variant *variant, size_t places)
 {
 	struct recorder *recorder = recorder_create();
@@ -51,9 +46,8 @@ static tw_duration in_a_tick(void *argument, tw_duration previous)
 	return previous + INTERVAL;
 }
 
-TEST(everywhere, each_kind_of_set_is_refused_at_the_limit)
+PROBED(everywhere, each_kind_of_set_is_refused_at_the_limit, .max_pending = 1)
 {
-	struct recorder *recorder = open_with_places(*state, 1);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_timer timer = {77};
 
@@ -76,12 +70,10 @@ TEST(everywhere, each_kind_of_set_is_refused_at_the_limit)
 	assert_executed_at(recorder, 1, 2 * INTERVAL);
 	assert_int_equal(event_count(recorder), 1);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, call_that_fails_takes_no_place)
+PROBED(everywhere, call_that_fails_takes_no_place, .max_pending = 3)
 {
-	struct recorder *recorder = open_with_places(*state, 3);
 	struct tw_wheel *wheel = recorder->wheel;
 
 	assert_status(tw_set_timer(wheel, "", 0, VALUE(1), INTERVAL), TW_INVALID);
@@ -98,16 +90,12 @@ TEST(everywhere, call_that_fails_takes_no_place)
 	assert_status(tw_add_timer(wheel, "a", 1, VALUE(3), INTERVAL), TW_CLOSED);
 	assert_status(tw_after_func(wheel, 0, run_nothing, NULL, NULL), TW_CLOSED);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* The queue is full, though there are places. */
-TEST(by_caller, set_refused_by_the_queue_takes_no_place)
+RECORDED(by_caller, set_refused_by_the_queue_takes_no_place, .queue_capacity = 4, .max_pending = 3,
+	 .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder = recorder_open_with(
-		*state, 10,
-		(struct tw_options){
-			.queue_capacity = 4, .max_pending = 3, .when_full = TW_WHEN_FULL_FAIL});
 	struct tw_wheel *wheel = recorder->wheel;
 
 	for (int i = 0; i < 4; i++)
@@ -117,17 +105,11 @@ TEST(by_caller, set_refused_by_the_queue_takes_no_place)
 		assert_status(tw_after_func(wheel, INTERVAL, run_nothing, NULL, NULL), TW_FULL);
 	}
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* The second is in the pool's queue, behind the first. */
-TEST(pool, task_has_its_place_in_the_pool_and_while_it_runs)
+RECORDED(pool, task_has_its_place_in_the_pool_and_while_it_runs, .max_pending = 2, .workers = 1)
 {
-	struct variant variant = *(const struct variant *)*state;
-	struct recorder *recorder;
-
-	variant.workers = 1;
-	recorder = open_with_places(&variant, 2);
 	recorder->held = 1;
 	set_timer(recorder, "runs", 1, INTERVAL);
 	set_timer(recorder, "waits", 2, INTERVAL);
@@ -139,7 +121,6 @@ TEST(pool, task_has_its_place_in_the_pool_and_while_it_runs)
 	gate_open(&recorder->gate);
 	assert_places(recorder, 0);
 	set_timer(recorder, "next", 3, INTERVAL);
-	recorder_close(recorder);
 }
 
 static void set_in_task(struct recorder *recorder, const struct tw_task *task)
@@ -149,9 +130,8 @@ static void set_in_task(struct recorder *recorder, const struct tw_task *task)
 	*status = tw_set_timer(recorder->wheel, "next", 4, VALUE(9), INTERVAL);
 }
 
-TEST(everywhere, task_has_its_place_until_it_returns)
+PROBED(everywhere, task_has_its_place_until_it_returns, .max_pending = 1)
 {
-	struct recorder *recorder = open_with_places(*state, 1);
 	enum tw_status status = TW_OK;
 
 	recorder->argument = &status;
@@ -160,13 +140,11 @@ TEST(everywhere, task_has_its_place_until_it_returns)
 	pass_ticks(recorder, 1);
 	assert_status(status, TW_FULL);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* In the release of the old value, that and the new one have the places. */
-TEST(everywhere, replaced_value_has_its_place_until_it_is_released)
+PROBED(everywhere, replaced_value_has_its_place_until_it_is_released, .max_pending = 2)
 {
-	struct recorder *recorder = open_with_places(*state, 2);
 	enum tw_status status = TW_OK;
 
 	recorder->argument = &status;
@@ -185,12 +163,10 @@ TEST(everywhere, replaced_value_has_its_place_until_it_is_released)
 	assert_status(status, TW_FULL);
 	pass_ticks(recorder, 1);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, removed_taken_and_drained_values_give_their_places_back)
+PROBED(everywhere, removed_taken_and_drained_values_give_their_places_back, .max_pending = 4)
 {
-	struct recorder *recorder = open_with_places(*state, 4);
 	struct probe probe = {0};
 	void *value;
 
@@ -207,7 +183,6 @@ TEST(everywhere, removed_taken_and_drained_values_give_their_places_back)
 		assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
 		assert_places(recorder, 0);
 	}
-	recorder_close(recorder);
 }
 
 TEST(everywhere, values_without_a_release_give_their_places_back)
@@ -258,9 +233,8 @@ static void set_behind_the_stop(struct recorder *recorder, const char *key, uint
 	command_queue_publish(cell, position);
 }
 
-TEST(everywhere, stopped_wheel_gives_all_places_back)
+PROBED(everywhere, stopped_wheel_gives_all_places_back, .max_pending = 6)
 {
-	struct recorder *recorder = open_with_places(*state, 6);
 	struct probe once = {0};
 	struct probe often = {0};
 
@@ -277,13 +251,11 @@ TEST(everywhere, stopped_wheel_gives_all_places_back)
 	assert_places(recorder, 0);
 	for (uintptr_t value = 5; value <= 6; value++)
 		assert_released(recorder, value, TW_STOPPED);
-	recorder_close(recorder);
 }
 
 /* It does so at once: the owner has not seen the stop. */
-TEST(everywhere, timer_stopped_or_taken_in_time_gives_its_place_back)
+PROBED(everywhere, timer_stopped_or_taken_in_time_gives_its_place_back, .max_pending = 1)
 {
-	struct recorder *recorder = open_with_places(*state, 1);
 	struct probe probe = {0};
 	void *argument;
 
@@ -300,13 +272,11 @@ TEST(everywhere, timer_stopped_or_taken_in_time_gives_its_place_back)
 		assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	}
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* They wait in the pool, behind two that run. */
-TEST(pool, timer_stopped_in_the_pool_gives_its_place_back)
+PROBED(pool, timer_stopped_in_the_pool_gives_its_place_back, .max_pending = 4)
 {
-	struct recorder *recorder = open_with_places(*state, 4);
 	struct probe held[2] = {0};
 	struct probe probes[2] = {0};
 
@@ -321,7 +291,6 @@ TEST(pool, timer_stopped_in_the_pool_gives_its_place_back)
 	assert_places(recorder, 1);
 	assert_status(probe_stop(&probes[1]), TW_OK);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 static void stop_and_set(struct probe *probe)
@@ -330,9 +299,8 @@ static void stop_and_set(struct probe *probe)
 	probe->answers[1] = tw_set_timer(probe->recorder->wheel, "a", 1, VALUE(9), INTERVAL);
 }
 
-TEST(everywhere, timer_stopped_in_its_run_has_its_place_until_the_end)
+PROBED(everywhere, timer_stopped_in_its_run_has_its_place_until_the_end, .max_pending = 1)
 {
-	struct recorder *recorder = open_with_places(*state, 1);
 	struct probe once = {.in_run = stop_and_set};
 	struct probe often = {.in_run = stop_and_set};
 
@@ -347,14 +315,12 @@ TEST(everywhere, timer_stopped_in_its_run_has_its_place_until_the_end)
 	assert_status(often.answers[1], TW_FULL);
 	assert_int_equal(often.runs, 1);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* The run ends meanwhile, on a worker. */
-TEST(pool, run_that_a_stop_has_waited_for_has_given_its_place_back)
+PROBED(pool, run_that_a_stop_has_waited_for_has_given_its_place_back, .max_pending = 1)
 {
 	enum { ROUNDS = TEST_SHARE_OF(100000) };
-	struct recorder *recorder = open_with_places(*state, 1);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_timer timer;
 
@@ -365,7 +331,6 @@ TEST(pool, run_that_a_stop_has_waited_for_has_given_its_place_back)
 		may_fail(tw_timer_stop_wait(wheel, timer));
 		assert_int_equal(places_taken(recorder), 0);
 	}
-	recorder_close(recorder);
 }
 
 static void reset_twice(struct probe *probe)
@@ -374,10 +339,9 @@ static void reset_twice(struct probe *probe)
 		probe->answers[0] = probe_reset(probe, INTERVAL);
 }
 
-TEST(everywhere, repeated_timer_keeps_its_place)
+PROBED(everywhere, repeated_timer_keeps_its_place, .max_pending = 1)
 {
 	static const tw_duration deadlines[] = {12 * INTERVAL, 14 * INTERVAL, 0};
-	struct recorder *recorder = open_with_places(*state, 1);
 	struct probe probes[3] = {{.in_run = NULL}, {.in_run = reset_twice}};
 
 	probe_repeat(recorder, &probes[0], 1, INTERVAL, INTERVAL);
@@ -401,7 +365,6 @@ TEST(everywhere, repeated_timer_keeps_its_place)
 	pass_ticks(recorder, 2);
 	assert_int_equal(probes[2].runs, 2);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* Many threads set, remove, stop and drain. */

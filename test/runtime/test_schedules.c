@@ -42,11 +42,10 @@ TEST(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends)
 	recorder_close(recorder);
 }
 
-TEST(everywhere, next_is_asked_with_now_and_then_with_the_deadline_of_the_run)
+PROBED(everywhere, next_is_asked_with_now_and_then_with_the_deadline_of_the_run)
 {
 	static const tw_duration deadlines[] = {7 * INTERVAL + 3, 9 * INTERVAL - 1, 9 * INTERVAL,
 						20 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 
 	advance(recorder, 5 * INTERVAL + 5);
@@ -59,13 +58,11 @@ TEST(everywhere, next_is_asked_with_now_and_then_with_the_deadline_of_the_run)
 		assert_int_equal(probe.previous[i], deadlines[i - 1]);
 	assert_int_equal(event_count(recorder), 4);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, schedule_that_does_not_advance_at_first_is_invalid)
+PROBED(everywhere, schedule_that_does_not_advance_at_first_is_invalid)
 {
 	static const tw_duration wrong[] = {5 * INTERVAL, 5 * INTERVAL - 1, 0, -1, INT64_MIN};
-	struct recorder *recorder = probes_open(*state);
 
 	advance(recorder, 5 * INTERVAL);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -78,16 +75,14 @@ TEST(everywhere, schedule_that_does_not_advance_at_first_is_invalid)
 	pass_ticks(recorder, 9);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, schedule_that_no_longer_advances_ends)
+PROBED(everywhere, schedule_that_no_longer_advances_ends)
 {
 	static const tw_duration same[] = {2 * INTERVAL, 4 * INTERVAL, 4 * INTERVAL, 99 * INTERVAL};
 	static const tw_duration back[] = {2 * INTERVAL, 4 * INTERVAL, 4 * INTERVAL - 1,
 					   99 * INTERVAL};
 	static const tw_duration least[] = {2 * INTERVAL, INT64_MIN, 99 * INTERVAL};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[3] = {0};
 
 	assert_status(probe_schedule(recorder, &probes[0], 1, same), TW_OK);
@@ -103,13 +98,11 @@ TEST(everywhere, schedule_that_no_longer_advances_ends)
 	}
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 5);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, schedule_to_never_stays_pending)
+PROBED(everywhere, schedule_to_never_stays_pending)
 {
 	static const tw_duration deadlines[] = {2 * INTERVAL, TW_FOREVER};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {0};
 
 	assert_status(probe_schedule(recorder, &probes[0], 1, deadlines), TW_OK);
@@ -120,14 +113,12 @@ TEST(everywhere, schedule_to_never_stays_pending)
 	stop_wheel(recorder);
 	assert_released(recorder, 2, TW_STOPPED);
 	assert_int_equal(times_returned(recorder, 1), 2);
-	recorder_close(recorder);
 }
 
-TEST(pool, schedule_runs_what_it_asks_for_in_the_past_now)
+PROBED(pool, schedule_runs_what_it_asks_for_in_the_past_now)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 10 * INTERVAL + 1, 20 * INTERVAL,
 						60 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe;
 
 	probe_hold(&probe);
@@ -140,13 +131,11 @@ TEST(pool, schedule_runs_what_it_asks_for_in_the_past_now)
 	pass_ticks(recorder, 20);
 	assert_runs_ms(recorder, 1, 10, 50, 50, 60);
 	assert_int_equal(probe.asked, 5);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, schedule_goes_on_from_where_it_is_reset_to)
+PROBED(everywhere, schedule_goes_on_from_where_it_is_reset_to)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 
 	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
@@ -156,13 +145,11 @@ TEST(everywhere, schedule_goes_on_from_where_it_is_reset_to)
 	assert_runs_ms(recorder, 1, 5, 30);
 	assert_int_equal(probe.previous[1], 5 * INTERVAL);
 	assert_int_equal(probe.previous[2], 30 * INTERVAL);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, stopped_schedule_is_not_asked_again)
+PROBED(everywhere, stopped_schedule_is_not_asked_again)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 40 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {0};
 
 	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
@@ -171,7 +158,6 @@ TEST(everywhere, stopped_schedule_is_not_asked_again)
 	pass_ticks(recorder, 50);
 	assert_runs_ms(recorder, 1, 10);
 	assert_int_equal(probe.asked, 2);
-	recorder_close(recorder);
 }
 
 static void stop_in_each_run(struct probe *probe)
@@ -179,10 +165,9 @@ static void stop_in_each_run(struct probe *probe)
 	probe->answers[0] = probe_stop(probe);
 }
 
-TEST(everywhere, schedule_that_stops_itself_is_not_asked_again)
+PROBED(everywhere, schedule_that_stops_itself_is_not_asked_again)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = stop_in_each_run};
 
 	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
@@ -190,7 +175,6 @@ TEST(everywhere, schedule_that_stops_itself_is_not_asked_again)
 	assert_runs_ms(recorder, 1, 10);
 	assert_status(probe.answers[0], TW_REARMED);
 	assert_int_equal(probe.asked, 1);
-	recorder_close(recorder);
 }
 
 static void reset_in_the_first_run(struct probe *probe)
@@ -199,10 +183,9 @@ static void reset_in_the_first_run(struct probe *probe)
 		probe->answers[0] = probe_reset(probe, 5 * INTERVAL);
 }
 
-TEST(everywhere, schedule_that_resets_itself_is_asked_after_the_next_run)
+PROBED(everywhere, schedule_that_resets_itself_is_asked_after_the_next_run)
 {
 	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.in_run = reset_in_the_first_run};
 
 	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
@@ -213,7 +196,6 @@ TEST(everywhere, schedule_that_resets_itself_is_asked_after_the_next_run)
 	assert_runs_ms(recorder, 1, 10, 15, 30);
 	assert_int_equal(probe.asked, 3);
 	assert_int_equal(probe.previous[1], 15 * INTERVAL);
-	recorder_close(recorder);
 }
 
 static tw_duration next_that_stops(void *argument, tw_duration previous)

@@ -643,10 +643,8 @@ TEST(threads, names_of_threads_have_fifteen_bytes_and_keep_their_role)
 	tw_destroy(wheel);
 }
 
-TEST(everywhere, statistics_count_what_happened)
+RECORDED(everywhere, statistics_count_what_happened)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_letters_ms(recorder, 1, 5, 5, 50, 50);
 	set_timer(recorder, "b", 6, INTERVAL * 6);
 	move_timer(recorder, "c", INTERVAL * 7);
@@ -657,18 +655,14 @@ TEST(everywhere, statistics_count_what_happened)
 	pass_ticks(recorder, 1);
 	assert_counts(recorder->wheel, .set = 5, .replaced = 1, .moved = 2, .removed = 1,
 		      .fired = 2, .pending = 2);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, statistics_count_drained_and_stopped_timers)
+RECORDED(everywhere, statistics_count_drained_and_stopped_timers)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_letters_ms(recorder, 1, 1);
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	set_timer(recorder, "a", 3, INTERVAL);
 	settle(recorder);
 	stop_wheel(recorder);
 	assert_counts(recorder->wheel, .set = 3, .drained = 2, .stopped = 1);
-	recorder_close(recorder);
 }

@@ -122,9 +122,8 @@ static void give_all_commands(struct recorder *recorder, const struct tw_task *t
 	may_fail(tw_set_timer(wheel, "replaced", 8, VALUE(12), INTERVAL * 4));
 }
 
-TEST(everywhere, commands_of_a_task_take_effect)
+RECORDED(everywhere, commands_of_a_task_take_effect)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct answers answers = {0};
 
 	recorder->argument = &answers;
@@ -144,7 +143,6 @@ TEST(everywhere, commands_of_a_task_take_effect)
 	assert_executed_at(recorder, 12, INTERVAL * 9);
 	assert_released(recorder, 3, TW_REMOVED);
 	assert_released(recorder, 4, TW_REPLACED);
-	recorder_close(recorder);
 }
 
 static void remove_other(struct recorder *recorder, const struct tw_task *task)
@@ -241,28 +239,22 @@ static void set_one_for_now(struct recorder *recorder, const struct tw_task *tas
 		set_for_now(recorder, 9);
 }
 
-TEST(ordered, timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick)
+RECORDED(ordered, timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = set_one_for_now;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);
 	advance(recorder, INTERVAL * 10);
 	assert_executed_at(recorder, 9, INTERVAL);
 	assert_order(recorder, 1, 9, 2);
-	recorder_close(recorder);
 }
 
-TEST(ordered, timer_that_the_last_task_moves_to_now_has_run_when_advance_returns)
+RECORDED(ordered, timer_that_the_last_task_moves_to_now_has_run_when_advance_returns)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = set_one_for_now;
 	set_timer(recorder, "any", 1, INTERVAL);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_executed_at(recorder, 9, INTERVAL);
-	recorder_close(recorder);
 }
 
 static void set_next_for_now(struct recorder *recorder, const struct tw_task *task)
@@ -273,10 +265,8 @@ static void set_next_for_now(struct recorder *recorder, const struct tw_task *ta
 		set_for_now(recorder, value + 1);
 }
 
-TEST(ordered, timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick)
+RECORDED(ordered, timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = set_next_for_now;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "far", 100, INTERVAL * 500);
@@ -284,7 +274,6 @@ TEST(ordered, timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_
 	for (uintptr_t i = 2; i <= 5; i++)
 		assert_executed_at(recorder, i, INTERVAL);
 	assert_executed_at(recorder, 100, INTERVAL * 500);
-	recorder_close(recorder);
 }
 
 static void set_again_for_now(struct recorder *recorder, const struct tw_task *task)
@@ -298,9 +287,8 @@ static void set_again_for_now(struct recorder *recorder, const struct tw_task *t
 	*accepted += 1;
 }
 
-TEST(ordered, task_that_moves_itself_to_now_for_ever_lets_others_go_on)
+RECORDED(ordered, task_that_moves_itself_to_now_for_ever_lets_others_go_on)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	size_t accepted = 2;
 
 	recorder->argument = &accepted;
@@ -313,13 +301,11 @@ TEST(ordered, task_that_moves_itself_to_now_for_ever_lets_others_go_on)
 	stop_wheel(recorder);
 	assert_true(accepted > 3);
 	assert_int_equal(event_count(recorder), accepted);
-	recorder_close(recorder);
 }
 
 /* These are too many for one turn to run a full round of them. */
-TEST(ordered, many_that_rearm_themselves_let_others_go_on)
+RECORDED(ordered, many_that_rearm_themselves_let_others_go_on)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	size_t accepted = 0;
 
 	recorder->argument = &accepted;
@@ -330,7 +316,6 @@ TEST(ordered, many_that_rearm_themselves_let_others_go_on)
 	set_timer(recorder, "other", 100, INTERVAL * 5);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
 	assert_executed_at(recorder, 100, INTERVAL * 5);
-	recorder_close(recorder);
 }
 
 static struct tw_wheel *rearmed;
@@ -345,9 +330,8 @@ static void count_beat(void *beats)
 	++*(int *)beats;
 }
 
-TEST(ordered, many_handles_that_rearm_themselves_let_others_go_on)
+RECORDED(ordered, many_handles_that_rearm_themselves_let_others_go_on)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	int beats = 0;
 
 	rearmed = recorder->wheel;
@@ -358,7 +342,6 @@ TEST(ordered, many_handles_that_rearm_themselves_let_others_go_on)
 		TW_OK);
 	assert_status(tw_advance(rearmed, INTERVAL * 10), TW_OK);
 	assert_int_equal(beats, 10);
-	recorder_close(recorder);
 }
 
 /* A crowd's tasks have one tick and take several turns. */
@@ -384,10 +367,8 @@ static void have_last_of_crowd_removed(struct recorder *recorder, const struct t
 	assert_int_equal(pthread_join(remover, NULL), 0);
 }
 
-TEST(ordered, command_of_another_thread_does_not_wait_for_the_end_of_a_crowd)
+RECORDED(ordered, command_of_another_thread_does_not_wait_for_the_end_of_a_crowd)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = have_last_of_crowd_removed;
 	for (uintptr_t i = 1; i <= CROWD; i++)
 		assert_status(tw_set_timer(recorder->wheel, &i, sizeof(i), VALUE(i), INTERVAL),
@@ -395,7 +376,6 @@ TEST(ordered, command_of_another_thread_does_not_wait_for_the_end_of_a_crowd)
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_executed_at(recorder, CROWD - 1, INTERVAL);
 	assert_released(recorder, CROWD, TW_REMOVED);
-	recorder_close(recorder);
 }
 
 static void drain_and_set_again(struct recorder *recorder, const struct tw_task *task)
@@ -453,9 +433,8 @@ static void set_and_look_behind_half_a_command(struct recorder *recorder,
 	pthread_join(thread, NULL);
 }
 
-TEST(ordered, inline_task_sees_its_own_set_behind_half_a_command_of_another_thread)
+RECORDED(ordered, inline_task_sees_its_own_set_behind_half_a_command_of_another_thread)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct half_written half = {.queue = &recorder->wheel->owner.queue};
 
 	recorder->argument = &half;
@@ -463,7 +442,6 @@ TEST(ordered, inline_task_sees_its_own_set_behind_half_a_command_of_another_thre
 	set_timer(recorder, "task", 1, INTERVAL);
 	pass_ticks(recorder, 1);
 	assert_status(half.contains, TW_OK);
-	recorder_close(recorder);
 }
 
 static void stop_another_behind_half_a_command(struct recorder *recorder,
@@ -475,9 +453,8 @@ static void stop_another_behind_half_a_command(struct recorder *recorder,
 	(void)tw_remove_timer(recorder->wheel, "other", 5);
 }
 
-TEST(ordered, inline_task_stops_another_behind_half_a_command_of_another_thread)
+RECORDED(ordered, inline_task_stops_another_behind_half_a_command_of_another_thread)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct half_written half = {.queue = &recorder->wheel->owner.queue};
 
 	recorder->argument = &half;
@@ -487,13 +464,10 @@ TEST(ordered, inline_task_stops_another_behind_half_a_command_of_another_thread)
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_released(recorder, 2, TW_REMOVED);
-	recorder_close(recorder);
 }
 
-TEST(ordered, drain_of_an_inline_task_is_given_out_before_the_next_tick)
+RECORDED(ordered, drain_of_an_inline_task_is_given_out_before_the_next_tick)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = drain_and_set_again;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);
@@ -503,7 +477,6 @@ TEST(ordered, drain_of_an_inline_task_is_given_out_before_the_next_tick)
 	assert_executed_at(recorder, 3, INTERVAL * 2);
 	assert_int_equal(event_of(recorder, 3).lateness, 0);
 	assert_order(recorder, 1, 2, 3);
-	recorder_close(recorder);
 }
 
 static void set_own_key(struct recorder *recorder, const struct tw_task *task)
@@ -513,17 +486,14 @@ static void set_own_key(struct recorder *recorder, const struct tw_task *task)
 				      INTERVAL * 2));
 }
 
-TEST(everywhere, key_of_a_running_task_is_free)
+RECORDED(everywhere, key_of_a_running_task_is_free)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = set_own_key;
 	set_timer(recorder, "any", 1, INTERVAL);
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_executed_at(recorder, 2, INTERVAL * 3);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
 static void stop_its_wheel(struct recorder *recorder, const struct tw_task *task)
@@ -532,10 +502,8 @@ static void stop_its_wheel(struct recorder *recorder, const struct tw_task *task
 		recorder->argument = NULL;
 }
 
-TEST(ordered, stop_in_an_inline_task_lets_nothing_later_run)
+RECORDED(ordered, stop_in_an_inline_task_lets_nothing_later_run)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = stop_its_wheel;
 	recorder->argument = recorder;
 	set_timer(recorder, "any", 1, INTERVAL * 2);
@@ -551,13 +519,10 @@ TEST(ordered, stop_in_an_inline_task_lets_nothing_later_run)
 	assert_released(recorder, 3, TW_STOPPED);
 	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
 	assert_int_equal(event_count(recorder), 4);
-	recorder_close(recorder);
 }
 
-TEST(pool, stop_on_a_worker_lets_nothing_later_run)
+RECORDED(pool, stop_on_a_worker_lets_nothing_later_run)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->on_execute = stop_its_wheel;
 	recorder->argument = recorder;
 	set_timer(recorder, "any", 1, INTERVAL);
@@ -568,7 +533,6 @@ TEST(pool, stop_on_a_worker_lets_nothing_later_run)
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_released(recorder, 2, TW_STOPPED);
-	recorder_close(recorder);
 }
 
 static void stop_in_release(struct recorder *recorder, const struct tw_task *task)
@@ -606,10 +570,8 @@ static void assert_noted(struct recorder *recorder, uintptr_t value, const char 
 	assert_int_equal(event.lateness, lateness);
 }
 
-TEST(everywhere, release_gets_key_value_deadline_and_reason)
+RECORDED(everywhere, release_gets_key_value_deadline_and_reason)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	advance(recorder, 500);
 	set_timer(recorder, "replaced", 1, INTERVAL * 5 + 3);
 	set_timer(recorder, "removed", 2, INTERVAL * 6 + 4);
@@ -627,13 +589,10 @@ TEST(everywhere, release_gets_key_value_deadline_and_reason)
 	assert_noted(recorder, 3, "a stopped timer with a long key", INTERVAL * 7 + 505, 0);
 	assert_released(recorder, 4, TW_STOPPED);
 	assert_noted(recorder, 4, "replaced", INTERVAL * 52 + 500, 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, drain_function_gets_key_value_and_deadline)
+RECORDED(everywhere, drain_function_gets_key_value_and_deadline)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	advance(recorder, 500);
 	set_timer(recorder, "any", 1, INTERVAL * 5 + 3);
 	set_timer(recorder, "never", 2, TW_FOREVER);
@@ -642,13 +601,10 @@ TEST(everywhere, drain_function_gets_key_value_and_deadline)
 	assert_drained(recorder, 1);
 	assert_noted(recorder, 1, "any", INTERVAL * 5 + 503, 0);
 	assert_noted(recorder, 2, "never", TW_FOREVER, 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, execute_gets_the_deadline_of_the_last_command)
+RECORDED(everywhere, execute_gets_the_deadline_of_the_last_command)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_timer(recorder, "moved", 1, INTERVAL * 5);
 	move_timer(recorder, "moved", INTERVAL * 2 - 10);
 	set_timer(recorder, "again", 2, INTERVAL * 5);
@@ -656,7 +612,6 @@ TEST(everywhere, execute_gets_the_deadline_of_the_last_command)
 	pass_ticks(recorder, 9);
 	assert_noted(recorder, 1, "moved", INTERVAL * 2 - 10, 10);
 	assert_noted(recorder, 3, "again", INTERVAL * 3 - 20, 20);
-	recorder_close(recorder);
 }
 
 static void remember_context(void *context, const struct tw_task *task)
@@ -664,9 +619,8 @@ static void remember_context(void *context, const struct tw_task *task)
 	*(void **)context = task->value;
 }
 
-TEST(everywhere, each_drain_has_its_own_function_and_context)
+RECORDED(everywhere, each_drain_has_its_own_function_and_context)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	void *first = NULL;
 	void *second = NULL;
 
@@ -677,7 +631,6 @@ TEST(everywhere, each_drain_has_its_own_function_and_context)
 	settle(recorder);
 	assert_ptr_equal(first, VALUE(1));
 	assert_ptr_equal(second, VALUE(2));
-	recorder_close(recorder);
 }
 
 /* A task, a release and a drain call, all by this thread or all by others. */
@@ -709,10 +662,8 @@ TEST(inline, driving_thread_calls_the_users_functions_when_inline)
 	assert_called(*state, true);
 }
 
-TEST(ordered, inline_functions_run_in_the_order_of_the_events)
+RECORDED(ordered, inline_functions_run_in_the_order_of_the_events)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	set_letters_ms(recorder, 4, 5);
 	set_timer(recorder, "a", 3, INTERVAL * 6);
 	remove_timer(recorder, "b");
@@ -725,5 +676,4 @@ TEST(ordered, inline_functions_run_in_the_order_of_the_events)
 	remove_timer(recorder, "c");
 	settle(recorder);
 	assert_order(recorder, 1, 2, 3, 4, 5, 6);
-	recorder_close(recorder);
 }

@@ -197,9 +197,8 @@ static void wait_in_task(struct recorder *recorder, const struct tw_task *task)
 	wait_until(wait);
 }
 
-TEST(everywhere, wait_idle_until_has_a_status_for_each_case)
+RECORDED(everywhere, wait_idle_until_has_a_status_for_each_case)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = TW_FOREVER};
 
 	recorder->on_execute = wait_in_task;
@@ -213,7 +212,6 @@ TEST(everywhere, wait_idle_until_has_a_status_for_each_case)
 	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
-	recorder_close(recorder);
 }
 
 static void *wait_idle_from_thread(void *wheel)
@@ -256,9 +254,8 @@ static void *advance_from_thread(void *wheel)
 }
 
 /* A program can end although a task hangs. */
-TEST(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread)
+RECORDED(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	pthread_t thread;
 
 	recorder->held = 1;
@@ -272,7 +269,6 @@ TEST(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread)
 	pthread_join(thread, NULL);
 	settle(recorder);
 	assert_released(recorder, 2, TW_STOPPED);
-	recorder_close(recorder);
 }
 
 TEST(pool, destroy_waits_for_running_tasks)
@@ -335,9 +331,8 @@ static void *stop_from_thread(void *wheel)
 	return VALUE(tw_stop(wheel));
 }
 
-TEST(everywhere, of_several_stops_at_once_one_is_the_first)
+RECORDED(everywhere, of_several_stops_at_once_one_is_the_first)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	pthread_t threads[4];
 	int first = 0;
 
@@ -354,7 +349,6 @@ TEST(everywhere, of_several_stops_at_once_one_is_the_first)
 	assert_int_equal(first, 1);
 	settle(recorder);
 	assert_released(recorder, 1, TW_STOPPED);
-	recorder_close(recorder);
 }
 
 /* Several threads drive one wheel. */
@@ -525,9 +519,8 @@ static void wait_as_value_says(struct recorder *recorder, const struct tw_task *
 	WAIT_UNTIL(requests_first_position(&recorder->wheel->owner.requests) != REQUESTS_NONE);
 }
 
-TEST(owner, pending_is_exact_after_a_flush_between_inline_tasks)
+RECORDED(owner, pending_is_exact_after_a_flush_between_inline_tasks)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct two_tasks tasks;
 	pthread_t thread;
 	void *status;
@@ -546,7 +539,6 @@ TEST(owner, pending_is_exact_after_a_flush_between_inline_tasks)
 	sem_post(&tasks.looked);
 	pthread_join(thread, &status);
 	assert_true(status == VALUE(TW_OK));
-	recorder_close(recorder);
 }
 
 static void open_the_gate(struct recorder *recorder, const struct tw_task *task)
@@ -556,10 +548,8 @@ static void open_the_gate(struct recorder *recorder, const struct tw_task *task)
 }
 
 /* Both come to one worker, which begins the first. */
-TEST(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first)
+RECORDED(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
-
 	recorder->held = 1;
 	recorder->on_execute = open_the_gate;
 	set_timer(recorder, "a", 1, INTERVAL);
@@ -568,7 +558,6 @@ TEST(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first)
 	wait_for(20 * TW_MILLISECOND);
 	advance(recorder, INTERVAL);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
 static void *advance_five_ticks(void *wheel)
@@ -582,9 +571,8 @@ static void pass_the_gate(void *gate)
 }
 
 /* The advance comes when the turn has finished its own look at advances. */
-TEST(owner, advance_that_comes_while_a_task_runs_moves_the_clock)
+RECORDED(owner, advance_that_comes_while_a_task_runs_moves_the_clock)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	pthread_t advancing;
 	void *status;
 
@@ -600,5 +588,4 @@ TEST(owner, advance_that_comes_while_a_task_runs_moves_the_clock)
 	assert_int_equal((uintptr_t)status, TW_OK);
 	assert_true(tw_now(recorder->wheel) == 7 * INTERVAL);
 	assert_executed_at(recorder, 2, 5 * INTERVAL);
-	recorder_close(recorder);
 }

@@ -73,9 +73,8 @@ static void assert_by_handle(const struct tw_pending_timer *timer, struct tw_tim
 	assert_int_equal(timer->period, period);
 }
 
-TEST(everywhere, each_timer_is_visited_with_all_its_fields)
+RECORDED(everywhere, each_timer_is_visited_with_all_its_fields)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_timer once;
 	struct tw_timer every;
@@ -113,12 +112,10 @@ TEST(everywhere, each_timer_is_visited_with_all_its_fields)
 	assert_by_handle(seen_value(&seen, 4), every, INTERVAL * 10, TW_SECOND);
 	assert_by_handle(seen_value(&seen, 5), schedule, INTERVAL * 3 + TW_HOUR, 0);
 	tw_alarm_destroy(&alarm);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, timers_that_are_not_pending_are_not_visited)
+RECORDED(everywhere, timers_that_are_not_pending_are_not_visited)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct tw_wheel *wheel = recorder->wheel;
 	struct tw_timer stopped;
 	struct seen seen = {0};
@@ -135,18 +132,15 @@ TEST(everywhere, timers_that_are_not_pending_are_not_visited)
 	assert_status(tw_timer_stop(wheel, stopped), TW_OK);
 	assert_status(tw_each(wheel, note, &seen), TW_OK);
 	assert_int_equal(seen.count, 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, visit_that_answers_0_is_the_last)
+RECORDED(everywhere, visit_that_answers_0_is_the_last)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct seen seen = {.most = 2};
 
 	set_letters_ms(recorder, 1, 2, 3, 4, 5);
 	assert_status(tw_each(recorder->wheel, note, &seen), TW_OK);
 	assert_int_equal(seen.count, 2);
-	recorder_close(recorder);
 }
 
 static int note_long(void *context, const struct tw_pending_timer *timer)
@@ -162,10 +156,9 @@ static int note_long(void *context, const struct tw_pending_timer *timer)
 }
 
 /* The keys are longer than a step has room for at first. */
-TEST(everywhere, long_keys_are_visited_whole)
+RECORDED(everywhere, long_keys_are_visited_whole)
 {
 	enum { MANY = 20 };
-	struct recorder *recorder = recorder_open(*state, 10);
 	char *key = malloc(LONG_KEY);
 	int visits[MANY + 1] = {0};
 
@@ -181,7 +174,6 @@ TEST(everywhere, long_keys_are_visited_whole)
 	assert_status(tw_each(recorder->wheel, note_long, visits), TW_OK);
 	for (uintptr_t value = 1; value <= MANY; value++)
 		assert_int_equal(visits[value], 1);
-	recorder_close(recorder);
 }
 
 /* ---- Changes during a walk ---- */
@@ -406,16 +398,14 @@ static int walk_within(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-TEST(everywhere, visit_may_walk_too)
+RECORDED(everywhere, visit_may_walk_too)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct nest nest = {recorder->wheel, 0, 0};
 
 	set_letters_ms(recorder, 1, 2, 3, 4, 5);
 	assert_status(tw_each(recorder->wheel, walk_within, &nest), TW_OK);
 	assert_int_equal(nest.outer, 5);
 	assert_int_equal(nest.inner, 25);
-	recorder_close(recorder);
 }
 
 static void walk_in_task(struct recorder *recorder, const struct tw_task *task)
@@ -425,9 +415,8 @@ static void walk_in_task(struct recorder *recorder, const struct tw_task *task)
 }
 
 /* Its own timer has left by then, and the one it has just set is there. */
-TEST(everywhere, task_may_walk)
+RECORDED(everywhere, task_may_walk)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	size_t count = 0;
 
 	recorder->on_execute = walk_in_task;
@@ -436,7 +425,6 @@ TEST(everywhere, task_may_walk)
 	set_timer(recorder, "b", 2, INTERVAL * 4);
 	pass_ticks(recorder, 1);
 	assert_int_equal(count, 2);
-	recorder_close(recorder);
 }
 
 static int stop_at_once(void *wheel, const struct tw_pending_timer *timer)
@@ -445,9 +433,8 @@ static int stop_at_once(void *wheel, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-TEST(everywhere, walk_ends_where_the_wheel_is_stopped)
+RECORDED(everywhere, walk_ends_where_the_wheel_is_stopped)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	size_t count = 0;
 
 	for (uint32_t key = 0; key < 1000; key++)
@@ -456,17 +443,14 @@ TEST(everywhere, walk_ends_where_the_wheel_is_stopped)
 	assert_status(tw_each(recorder->wheel, stop_at_once, recorder->wheel), TW_CLOSED);
 	assert_status(tw_each(recorder->wheel, count_one, &count), TW_CLOSED);
 	assert_int_equal(count, 0);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, bad_arguments_are_refused)
+RECORDED(everywhere, bad_arguments_are_refused)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	size_t count = 0;
 
 	assert_status(tw_each(NULL, count_one, &count), TW_INVALID);
 	assert_status(tw_each(recorder->wheel, NULL, &count), TW_INVALID);
 	assert_status(tw_each(recorder->wheel, count_one, &count), TW_OK);
 	assert_int_equal(count, 0);
-	recorder_close(recorder);
 }

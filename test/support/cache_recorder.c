@@ -13,6 +13,7 @@ struct cache_recorder *cache_recorder_create_with(const struct variant *variant,
 	struct cache_recorder *recorder = calloc(1, sizeof(*recorder));
 
 	assert_non_null(recorder);
+	recorder->variant = variant;
 	journal_init(&recorder->removals, sizeof(struct removal));
 	more = variant_options(variant, more);
 	assert_status(tw_create(&recorder->wheel, interval, slots, ignore_task, &more), TW_OK);
@@ -84,6 +85,16 @@ void cache_recorder_close(struct cache_recorder *recorder)
 	free(recorder);
 }
 
+void cache_recorder_give(const struct variant *variant, tw_duration expire,
+			 struct tw_cache_options more, void (*run)(struct cache_recorder *))
+{
+	struct cache_recorder *recorder = cache_recorder_open_with(variant, expire, more);
+
+	run(recorder);
+	atomic_store(&recorder->is_over, true);
+	cache_recorder_close(recorder);
+}
+
 void cache_recorder_close_balanced(struct cache_recorder *recorder)
 {
 	assert_balanced(recorder->cache);
@@ -113,7 +124,7 @@ void record_removal(void *context, const struct tw_cache_entry *entry, enum tw_c
 	bytes = tw_cache_entry_value(entry, &size);
 	removal.value_size = excerpt(removal.value, bytes, size);
 	journal_append(&recorder->removals, &removal);
-	if (recorder->on_remove != NULL)
+	if (recorder->on_remove != NULL && !atomic_load(&recorder->is_over))
 		recorder->on_remove(recorder, entry, cause);
 }
 

@@ -24,6 +24,7 @@ struct removal {
 };
 
 struct cache_recorder {
+	const struct variant *variant;
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
 	/* This is called after recording. */
@@ -31,6 +32,7 @@ struct cache_recorder {
 			  enum tw_cache_cause);
 	void *argument; /* for that function */
 
+	atomic_bool is_over; /* the case has returned: on_remove is not called */
 	struct journal removals;
 };
 
@@ -47,8 +49,6 @@ struct tw_cache_options cache_recorder_options(struct cache_recorder *recorder);
 void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
 			  const struct tw_cache_options *options);
 /* Does the three above at once. */
-/* Returns the default weight of an entry: its cell, and its share of the table. */
-uint64_t cache_weight(size_t key_size, size_t value_size);
 struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire);
 /* Opens a recorder with `more` options. */
 struct cache_recorder *cache_recorder_open_with(const struct variant *variant, tw_duration expire,
@@ -58,8 +58,22 @@ struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, 
 						 struct tw_cache_options more);
 /* Destroys the recorder, its wheel, and its cache if there is one. */
 void cache_recorder_close(struct cache_recorder *recorder);
+
+/* CACHED(kind, name, TW_HOUR, .max_entries = 5) { ... } is a case with an open cache `recorder`
+ * whose entries live that long, and with these options, or none. It is closed when the case has
+ * returned: by then no call or function may use a variable of the case. */
+#define CACHED(kind, name, expire, ...)                      \
+	TEST_GIVEN(                                          \
+		kind, name, struct cache_recorder *recorder, \
+		cache_recorder_give(*state, expire, (struct tw_cache_options){__VA_ARGS__}, name))
+void cache_recorder_give(const struct variant *variant, tw_duration expire,
+			 struct tw_cache_options more, void (*run)(struct cache_recorder *));
+
 /* Closes a recorder whose cache is at rest, and whose counts must agree. */
 void cache_recorder_close_balanced(struct cache_recorder *recorder);
+
+/* Returns the default weight of an entry: its cell, and its share of the table. */
+uint64_t cache_weight(size_t key_size, size_t value_size);
 
 /* This is for tw_cache_options. */
 void record_removal(void *recorder, const struct tw_cache_entry *entry, enum tw_cache_cause cause);

@@ -33,10 +33,15 @@ static struct tw_task recorded_task(const struct tw_task *task)
 	return recorded;
 }
 
-static void release_probe(void *recorder, const struct tw_task *task, enum tw_reason reason)
+void probe_release(void *context, const struct tw_task *task, enum tw_reason reason)
 {
-	struct tw_task recorded = recorded_task(task);
+	struct recorder *recorder = context;
+	struct tw_task recorded;
 
+	/* The probe may have been a variable of the case. */
+	if (atomic_load(&recorder->is_over))
+		return;
+	recorded = recorded_task(task);
 	record_release(recorder, &recorded, reason);
 }
 
@@ -47,15 +52,9 @@ void probe_drain(void *recorder, const struct tw_task *task)
 	record_drain(recorder, &recorded);
 }
 
-struct recorder *probes_open_with(const struct variant *variant, struct tw_options more)
-{
-	more.release = release_probe;
-	return recorder_open_with(variant, 10, more);
-}
-
 struct recorder *probes_open(const struct variant *variant)
 {
-	return probes_open_with(variant, (struct tw_options){0});
+	return recorder_open_with(variant, 10, (struct tw_options){.release = probe_release});
 }
 
 void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t number,
@@ -90,24 +89,6 @@ void probe_repeat_with(struct recorder *recorder, struct probe *probe, uintptr_t
 		tw_every(recorder->wheel, first, period, missed, probe_run, probe, &probe->timer),
 		TW_OK);
 	assert_true(probe->timer.id != 0);
-}
-
-struct recorder *probes_open_one(const struct variant *variant, struct probe *probe,
-				 tw_duration delay)
-{
-	struct recorder *recorder = probes_open(variant);
-
-	probe_start(recorder, probe, 1, delay);
-	return recorder;
-}
-
-struct recorder *probes_open_repeating(const struct variant *variant, struct probe *probe,
-				       tw_duration period)
-{
-	struct recorder *recorder = probes_open(variant);
-
-	probe_repeat(recorder, probe, 1, period, period);
-	return recorder;
 }
 
 tw_duration probe_next(void *argument, tw_duration previous)
@@ -167,14 +148,6 @@ void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t 
 	gate_await(&probe->gate);
 }
 
-struct recorder *probes_open_held(const struct variant *variant, struct probe *probe)
-{
-	struct recorder *recorder = probes_open(variant);
-
-	probe_start_held(recorder, probe, 1);
-	return recorder;
-}
-
 void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
 		       enum tw_missed missed)
 {
@@ -190,16 +163,13 @@ void hold_workers(struct recorder *recorder, struct probe held[2])
 	probe_start_held(recorder, &held[1], 1002);
 }
 
-struct recorder *probes_open_waiting(const struct variant *variant, struct probe held[2],
-				     struct probe *probes, size_t count)
+void probes_wait(struct recorder *recorder, struct probe held[2], struct probe *probes,
+		 size_t count)
 {
-	struct recorder *recorder = probes_open(variant);
-
 	for (size_t i = 0; i < count; i++)
 		probe_start(recorder, &probes[i], i, INTERVAL);
 	hold_workers(recorder, held);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	return recorder;
 }
 
 void let_workers_go(struct recorder *recorder, struct probe held[2])

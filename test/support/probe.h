@@ -32,9 +32,12 @@ struct probe {
 	tw_duration previous[PROBE_ASKED];
 };
 
-/* Opens a wheel of 10 slots, whose handles are probes. */
+/* Opens a wheel whose handles are probes. */
 struct recorder *probes_open(const struct variant *variant);
-struct recorder *probes_open_with(const struct variant *variant, struct tw_options more);
+
+/* PROBED(kind, name, options...) { ... } is a RECORDED case whose handles are probes. */
+#define PROBED(kind, name, ...) RECORDED(kind, name, .release = probe_release, __VA_ARGS__)
+void probe_release(void *recorder, const struct tw_task *task, enum tw_reason reason);
 
 /* This is for tw_after_func and tw_every, and for tw_drain with the recorder as context. */
 void probe_run(void *probe);
@@ -60,12 +63,6 @@ enum tw_status probe_schedule(struct recorder *recorder, struct probe *probe, ui
 			      const tw_duration *deadlines);
 tw_duration probe_next(void *probe, tw_duration previous);
 
-/* Opens a wheel with number 1 alone: once, or in bursts. */
-struct recorder *probes_open_one(const struct variant *variant, struct probe *probe,
-				 tw_duration delay);
-struct recorder *probes_open_repeating(const struct variant *variant, struct probe *probe,
-				       tw_duration period);
-
 /* These are calls for the probe's timer. Any thread may make them. */
 enum tw_status probe_stop(const struct probe *probe);
 enum tw_status probe_stop_wait(const struct probe *probe);
@@ -75,16 +72,14 @@ enum tw_status probe_reset(const struct probe *probe, tw_duration delay);
 void probe_hold(struct probe *probe);
 /* Starts one whose run begins now and lasts until the gate is opened, and 20 ms longer. */
 void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t number);
-/* Opens a wheel with such a probe, number 1. */
-struct recorder *probes_open_held(const struct variant *variant, struct probe *probe);
 /* Starts number 1, whose first run begins and lasts until the gate is opened. */
 void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
 		       enum tw_missed missed);
 /* Stops both workers in 1001 and 1002, so that due tasks stay in the pool. */
 void hold_workers(struct recorder *recorder, struct probe held[2]);
-/* Opens a wheel with stopped workers; `count` probes, from 0 on, wait in the pool. */
-struct recorder *probes_open_waiting(const struct variant *variant, struct probe held[2],
-				     struct probe *probes, size_t count);
+/* Stops the workers, and has `count` probes, from 0 on, wait in the pool. */
+void probes_wait(struct recorder *recorder, struct probe held[2], struct probe *probes,
+		 size_t count);
 void let_workers_go(struct recorder *recorder, struct probe held[2]);
 
 /* Waits until `runs` events have come, and checks that no more do. */

@@ -80,6 +80,7 @@ struct recorder *recorder_open_with(const struct variant *variant, size_t slots,
 {
 	struct recorder *recorder = recorder_create();
 
+	recorder->variant = variant;
 	more.context = recorder;
 	if (more.release == NULL)
 		more.release = record_release;
@@ -95,7 +96,18 @@ void recorder_close(struct recorder *recorder)
 	free(recorder);
 }
 
-static void record(struct recorder *recorder, enum event_kind kind, enum tw_reason reason,
+void recorder_give(const struct variant *variant, struct tw_options more,
+		   void (*run)(struct recorder *))
+{
+	struct recorder *recorder = recorder_open_with(variant, 10, more);
+
+	run(recorder);
+	atomic_store(&recorder->is_over, true);
+	recorder_close(recorder);
+}
+
+/* Returns false if nothing more is recorded. */
+static bool record(struct recorder *recorder, enum event_kind kind, enum tw_reason reason,
 		   const struct tw_task *task)
 {
 	struct event event = {
@@ -110,16 +122,20 @@ static void record(struct recorder *recorder, enum event_kind kind, enum tw_reas
 	};
 	size_t shown = task->key_size < sizeof(event.key) ? task->key_size : sizeof(event.key);
 
+	if (atomic_load(&recorder->is_over))
+		return false;
 	if (shown > 0)
 		memcpy(event.key, task->key, shown);
 	journal_append(&recorder->events, &event);
+	return true;
 }
 
 void record_execute(void *context, const struct tw_task *task)
 {
 	struct recorder *recorder = context;
 
-	record(recorder, EVENT_EXECUTE, 0, task);
+	if (!record(recorder, EVENT_EXECUTE, 0, task))
+		return;
 	if (recorder->held != 0 && task->value == VALUE(recorder->held))
 		gate_pass(&recorder->gate);
 	if (recorder->on_execute != NULL)
@@ -130,7 +146,8 @@ void record_release(void *context, const struct tw_task *task, enum tw_reason re
 {
 	struct recorder *recorder = context;
 
-	record(recorder, EVENT_RELEASE, reason, task);
+	if (!record(recorder, EVENT_RELEASE, reason, task))
+		return;
 	if (recorder->on_release != NULL)
 		recorder->on_release(recorder, task);
 }
@@ -139,7 +156,8 @@ void record_drain(void *context, const struct tw_task *task)
 {
 	struct recorder *recorder = context;
 
-	record(recorder, EVENT_DRAIN, 0, task);
+	if (!record(recorder, EVENT_DRAIN, 0, task))
+		return;
 	if (recorder->on_drain != NULL)
 		recorder->on_drain(recorder, task);
 }

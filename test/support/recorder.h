@@ -13,6 +13,7 @@
 
 #include "gate.h"
 #include "journal.h"
+#include "test.h"
 
 struct variant {
 	enum tw_layout layout;
@@ -57,12 +58,14 @@ struct event {
 };
 
 struct recorder {
+	const struct variant *variant;
 	struct tw_wheel *wheel;
 	void (*on_execute)(struct recorder *, const struct tw_task *); /* called after recording */
 	void (*on_release)(struct recorder *, const struct tw_task *);
 	void (*on_drain)(struct recorder *, const struct tw_task *);
-	void *argument; /* for those functions */
-	uintptr_t held; /* the value of the task that stops at the gate before them, or 0 */
+	void *argument;      /* for those functions */
+	uintptr_t held;      /* the value of the task that stops at the gate before them, or 0 */
+	atomic_bool is_over; /* the case has returned: nothing is recorded, no function called */
 	struct gate gate;
 	struct journal events;
 };
@@ -83,6 +86,15 @@ struct recorder *recorder_open_with(const struct variant *variant, size_t slots,
 				    struct tw_options more);
 /* Destroys the recorder, and its wheel if there is one. */
 void recorder_close(struct recorder *recorder);
+
+/* RECORDED(kind, name, .max_pending = 2) { ... } is a case with an open `recorder` of ten slots and
+ * these options, or none. It is closed when the case has returned: by then no task or alarm may
+ * use a variable of the case. */
+#define RECORDED(kind, name, ...)                         \
+	TEST_GIVEN(kind, name, struct recorder *recorder, \
+		   recorder_give(*state, (struct tw_options){__VA_ARGS__}, name))
+void recorder_give(const struct variant *variant, struct tw_options more,
+		   void (*run)(struct recorder *));
 
 /* These are for tw_create, and for tw_drain with the recorder as context. */
 void record_execute(void *recorder, const struct tw_task *task);

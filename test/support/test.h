@@ -108,6 +108,17 @@ struct test_case {
 	TEST_CASE(name, name, &kind_##kind) \
 	static void name(void **state)
 
+/* A case that is given `parameter`. The expression `call` opens it for the variant *state, calls
+ * the case and, unless that fails, closes it. RECORDED (recorder.h) and others are made so. */
+#define TEST_GIVEN(kind, name, parameter, call)    \
+	static void name(parameter);               \
+	static void open_##name(void **state)      \
+	{                                          \
+		call;                              \
+	}                                          \
+	TEST_CASE(name, open_##name, &kind_##kind) \
+	static void name(parameter)
+
 /* Opens something before the first case of the file, and closes it after the last. */
 #define TEST_FILE(open, close)                                         \
 	static const struct test_kind kind_file = {open, close, NULL}; \
