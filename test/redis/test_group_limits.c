@@ -439,7 +439,6 @@ TEST(one_shard, bad_arguments_are_refused)
 	assert_int_equal(tw_redis_get_group_limits(redis, "a", NULL), TW_INVALID);
 	assert_int_equal(tw_redis_each_group_limits(NULL, take_rule, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_each_group_limits(redis, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_drop_group(NULL, "a", NULL), TW_INVALID);
 	assert_int_equal(tw_redis_drop_group(redis, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_drop_group(redis, "a\n", NULL), TW_REDIS_BAD_DATA);
 }

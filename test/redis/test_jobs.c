@@ -425,7 +425,6 @@ TEST(fixture, bad_arguments_about_jobs_are_invalid)
 	struct tw_redis_verdict verdict = {0};
 
 	elsewhere.shard = 4;
-	assert_int_equal(tw_redis_finish(NULL, job, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_finish(redis, NULL, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_finish(redis, &elsewhere, 1, TW_REDIS_DONE, NULL, NULL),
 			 TW_INVALID);

@@ -184,11 +184,22 @@ TEST(once, record_is_whole_or_there_is_no_memory)
 
 TEST(once, bad_callbacks_are_refused)
 {
-	static const char *const urls[] = {
-		"ftp://h",       "file:///etc/passwd", "h",           "",
-		"http://",       "http:///path",       "http://:80/", "http://u@/x",
-		"http://h/a b",  "http://h/\r\n",      "https://?x",  "http://h/\x7f",
-		"http://u@v@/x", "http://h/a\tb"};
+	static const char *const urls[] = {"ftp://h",
+					   "file:///etc/passwd",
+					   "h",
+					   "",
+					   "http://",
+					   "http:///path",
+					   "http://:80/",
+					   "http://u@/x",
+					   "http://h/a b",
+					   "http://h/\r\n",
+					   "https://?x",
+					   "http://h/\x7f",
+					   "http://u@v@/x",
+					   "http://h/a\tb",
+					   "javascript:x",
+					   "HTTP//host"};
 	struct tw_redis_error error;
 
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
@@ -242,7 +253,23 @@ TEST(once, bad_fields_are_invalid)
 		{.key_size = 1},
 		{.key = "k"},
 		{KEY, .cron = "@daily", .missed = TW_REDIS_MISSED_ALL + 1},
+		{KEY, .every = TW_HOUR, .missed = TW_REDIS_MISSED_ALL + 1},
+		{KEY, .at_ms = -1},
+		{KEY, .every = 1},
+		{KEY, .every = TW_MILLISECOND - 1},
+		{KEY, .every = -1},
+		{KEY, .every = TW_REDIS_DELAY_MAX + 1},
+		{KEY, .every = TW_FOREVER},
+		{KEY, .every = TW_HOUR, .cron = "@daily"},
+		{KEY, .zone = "UTC"},
+		{KEY, .grace = -1},
+		{KEY, .grace = 1},
+		{KEY, .grace = TW_SECOND - 1},
+		{KEY, .grace = TW_REDIS_DELAY_MAX + 1},
+		{KEY, .grace = TW_FOREVER},
 		{KEY, .latest = -1},
+		{KEY, .latest = INT64_MIN},
+		{KEY, .latest = TW_FOREVER},
 		{KEY, .latest = TW_REDIS_DELAY_MAX + 1},
 		{KEY, .latest = TW_HOUR, .every = TW_HOUR},
 		{KEY, .latest = TW_HOUR, .cron = "@daily"},

@@ -453,25 +453,6 @@ TEST(fixture, listings_show_how_it_recurs)
 	assert_int_equal(found.every, 0);
 }
 
-TEST(fixture, bad_recurrences_are_refused)
-{
-	struct fixture *fixture = *state;
-	static const tw_duration bad[] = {1, TW_MILLISECOND - 1, -1, TW_REDIS_DELAY_MAX + 1,
-					  TW_FOREVER};
-	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		task.every = bad[i];
-		assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
-	}
-	task.every = TW_SECOND;
-	task.missed = TW_REDIS_MISSED_ALL + 1;
-	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_cancel(fixture->redis, "", 0, TW_REDIS_WHOLE), TW_INVALID);
-	assert_int_equal(tw_redis_cancel(NULL, "a", 1, TW_REDIS_WHOLE), TW_INVALID);
-	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-}
-
 /* Redis reports when the next one is due: no worker waits for its next look. */
 TEST(fixture, worker_runs_each_occurrence_once_and_never_early)
 {
@@ -566,7 +547,6 @@ static enum tw_status restore_as(struct fixture *fixture, enum tw_redis_mode mod
 	enum tw_status status;
 	struct tw_redis_added each;
 
-	assert_int_equal(tw_redis_restore(NULL, &info, 1, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_restore(fixture->redis, NULL, 1, NULL), TW_INVALID);
 	status = tw_redis_restore(fixture->redis, &info, 1, &each);
 	assert_int_equal(status, each.status);

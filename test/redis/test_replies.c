@@ -109,6 +109,12 @@ TEST(once, every_call_takes_a_reply_of_its_script)
 	}
 }
 
+TEST(once, every_call_refuses_no_handle)
+{
+	for (size_t k = 0; k < redis_call_count; k++)
+		assert_int_equal(redis_calls[k].call(NULL), TW_INVALID);
+}
+
 TEST(once, reply_fits_its_shape_alone)
 {
 	static const struct {

@@ -278,6 +278,7 @@ TEST(once, options_out_of_range_are_refused)
 	static const struct tw_redis_options options[] = {
 		{.name_space = ""},           {.name_space = "a b"},
 		{.name_space = "a{b}"},       {.shards = TW_REDIS_SHARDS_MAX + 1},
+		{.name_space = "wi/th"},      {.name_space = "a,b"},
 		{.connect_timeout = -1},      {.reply_timeout = -1},
 		{.user = "without password"}, {.sentinel_user = "without password"},
 		{.server_name = ""},          {.server_name = name}};

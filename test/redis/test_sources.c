@@ -176,14 +176,15 @@ TEST(opened, failed_tasks_come_back_to_their_own_namespace)
 	struct tw_redis_worker *worker;
 
 	runs.outcome = TW_REDIS_KILL;
+	runs.reason = "hopeless";
 	worker = start(*state);
 	add_to(1, "a", 0);
 	add_to(2, "a", 0);
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 2);
 	worker_stop(worker);
 	assert_int_equal(stats_of(clients[0]).dead, 0);
-	assert_int_equal(find_dead(clients[1], "1:a").status, TW_OK);
-	assert_int_equal(find_dead(clients[2], "2:a").status, TW_OK);
+	assert_string_equal(find_dead(clients[1], "1:a").reason, "hopeless");
+	assert_string_equal(find_dead(clients[2], "2:a").reason, "hopeless");
 }
 
 TEST(opened, leases_of_each_namespace_are_extended)

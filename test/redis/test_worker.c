@@ -81,22 +81,6 @@ TEST(opened, many_tasks_run_and_none_early)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(opened, task_due_in_the_past_runs_now)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker =
-		start_with(fixture, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
-	const struct tw_redis_task task = {.key = "a", .key_size = 1, .at_ms = 1};
-	int64_t added;
-
-	wait_for(200 * TW_MILLISECOND);
-	added = wall_clock();
-	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_true(run_of(&runs, "a", 0).began - added < 6 * TW_SECOND);
-	worker_stop(worker);
-}
-
 /* A claim reports exactly whether there is more: after one that took all, no claim finds
  * nothing. */
 TEST(opened, single_task_is_taken_by_a_single_claim)
@@ -149,19 +133,6 @@ TEST(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 	worker_stop(worker);
 }
 
-TEST(opened, cancelled_task_does_not_run)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker = start(fixture);
-
-	add_task(fixture->redis, "cancelled", 2 * TW_SECOND);
-	add_task(fixture->redis, "other", 2300 * TW_MILLISECOND);
-	assert_int_equal(cancel_task(fixture->redis, "cancelled"), TW_OK);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(runs_count_of(&runs, "cancelled"), 0);
-	worker_stop(worker);
-}
-
 TEST(opened, sleeping_worker_hears_of_an_earlier_task)
 {
 	struct fixture *fixture = *state;
@@ -182,21 +153,6 @@ TEST(opened, sleeping_worker_hears_of_an_earlier_task)
 	assert_true(run_of(&runs, "moved", 0).began - added < 6 * TW_SECOND);
 	assert_true(worker_stats(worker).hints > 0);
 	worker_stop(worker);
-}
-
-TEST(opened, task_moved_to_later_runs_then_and_once)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker = start(fixture);
-	int64_t moved;
-
-	add_task(fixture->redis, "a", 2 * TW_SECOND);
-	moved = wall_clock();
-	assert_ok(fixture->redis, move_task(fixture->redis, "a", 2500 * TW_MILLISECOND));
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_true(run_of(&runs, "a", 0).began - moved >= 2500 * TW_MILLISECOND);
-	worker_stop(worker);
-	assert_int_equal(runs_count(&runs), 1);
 }
 
 TEST(opened, hints_that_are_cut_off_are_listened_to_again)
@@ -235,23 +191,6 @@ TEST(opened, idle_worker_hardly_asks_redis)
 		/* Polling four shards each second would make at least four. */
 	} while (after - before > 2 || after == 0);
 	worker_stop(worker);
-}
-
-TEST(opened, replaced_task_runs_as_the_new_one_only)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker = start(fixture);
-	struct tw_redis_task task = {
-		.key = "a", .key_size = 1, .delay = 2 * TW_SECOND, .body = "old", .body_size = 3};
-
-	add_one(fixture->redis, &task);
-	task.body = "new";
-	task.delay = 2300 * TW_MILLISECOND;
-	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_string_equal(run_of(&runs, "a", 0).body, "new");
-	worker_stop(worker);
-	assert_int_equal(runs_count(&runs), 1);
 }
 
 TEST(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
@@ -476,67 +415,11 @@ TEST(opened, pausing_twice_is_pausing_once)
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(tw_redis_pause(NULL, true), TW_INVALID);
 	for (int i = 0; i < 2; i++)
 		assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
 	for (int i = 0; i < 2; i++)
 		assert_ok(fixture->redis, tw_redis_pause(fixture->redis, false));
 	assert_int_equal(stats_of(fixture->redis).paused, 0);
-}
-
-TEST(opened, killed_task_is_dead_at_once)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker;
-
-	runs.outcome = TW_REDIS_KILL;
-	runs.reason = "hopeless";
-	worker = start(fixture);
-	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DEAD);
-	assert_string_equal(find_dead(fixture->redis, "a").reason, "hopeless");
-	assert_int_equal(runs_count(&runs), 1);
-	worker_stop(worker);
-}
-
-TEST(opened, dead_letter_that_is_retried_runs_again)
-{
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker;
-
-	runs.outcome = TW_REDIS_KILL;
-	worker = start(fixture);
-	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	pthread_mutex_lock(&runs.lock);
-	runs.outcome = TW_REDIS_DONE;
-	pthread_mutex_unlock(&runs.lock);
-	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
-	WAIT_UNTIL(ends_count(&runs) == 2);
-	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
-	assert_int_equal(find_dead(fixture->redis, "a").status, TW_NOT_FOUND);
-	worker_stop(worker);
-}
-
-TEST(opened, stop_waits_for_what_runs_and_gives_back_the_rest)
-{
-	enum { COUNT = 50 };
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker;
-	size_t begun;
-
-	add_tasks(fixture->redis, COUNT, 0, 0);
-	runs.takes = 300 * TW_MILLISECOND;
-	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = 2});
-	WAIT_UNTIL(runs_running(&runs) == 2);
-	worker_stop(worker);
-	begun = runs_count(&runs);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), begun);
-	/* Tasks that were not begun are due again, and have used no attempt. */
-	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - begun);
-	assert_int_equal(stats_of(fixture->redis).due, COUNT - begun);
-	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
 /* Quick runs let a worker claim ahead of its handlers. */
@@ -647,15 +530,20 @@ TEST(opened, worker_is_not_ended_by_its_own_threads)
 {
 	struct fixture *fixture = *state;
 	struct ender ender = {0};
-	const struct tw_redis_worker_options options = {
-		.context = &ender, .handler = end_as_it_runs, .report = end_as_it_is_reported};
+	const struct tw_redis_worker_options options = {.context = &ender,
+							.handlers = 2,
+							.handler = end_as_it_runs,
+							.report = end_as_it_is_reported};
 	struct tw_redis_worker *worker = worker_start(&fixture->options, &options);
 
 	/* release: pairs with the acquire in try_to_end() */
 	atomic_store_explicit(&ender.worker, worker, memory_order_release);
-	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(worker_stats(worker).done == 1);
-	assert_int_equal(atomic_load_explicit(&ender.refused, memory_order_relaxed), 2);
+	/* They run on either of the two threads. */
+	for (int i = 1; i <= 8; i++) {
+		add_task(fixture->redis, "a", 0);
+		WAIT_UNTIL(worker_stats(worker).done == (uint64_t)i);
+		assert_int_equal(atomic_load_explicit(&ender.refused, memory_order_relaxed), 2 * i);
+	}
 	worker_stop(worker);
 }
 
@@ -709,47 +597,6 @@ TEST(opened, worker_may_be_stopped_twice_and_by_several_threads)
 	assert_int_equal(stats.done, 1);
 	assert_int_equal(stats.held, 0);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-}
-
-/* This handler makes calls that it must not make, and records their results. */
-struct careless {
-	struct tw_redis_worker *worker;
-	pthread_mutex_t lock; /* held until `worker` is set */
-	enum tw_status stop;
-	enum tw_status destroy;
-};
-
-static enum tw_redis_outcome stop_own_worker(void *context, const struct tw_redis_job *job,
-					     struct tw_redis_verdict *verdict)
-{
-	struct careless *careless = context;
-
-	pthread_mutex_lock(&careless->lock);
-	careless->stop = tw_redis_worker_stop(careless->worker, 0);
-	careless->destroy = tw_redis_worker_destroy(careless->worker);
-	pthread_mutex_unlock(&careless->lock);
-	return TW_REDIS_DONE;
-}
-
-TEST(opened, handler_may_not_stop_its_worker)
-{
-	struct fixture *fixture = *state;
-	struct careless careless = {.lock = PTHREAD_MUTEX_INITIALIZER};
-	const struct tw_redis_worker_options options = {
-		.context = &careless, .handler = stop_own_worker, .handlers = 2};
-
-	pthread_mutex_lock(&careless.lock);
-	careless.worker = worker_start(&fixture->options, &options);
-	pthread_mutex_unlock(&careless.lock);
-	/* This runs on either of its two threads. */
-	for (int i = 0; i < 8; i++) {
-		careless.stop = careless.destroy = TW_OK;
-		add_task(fixture->redis, "a", 0);
-		WAIT_UNTIL(worker_stats(careless.worker).done == (uint64_t)i + 1);
-		assert_int_equal(careless.stop, TW_INVALID);
-		assert_int_equal(careless.destroy, TW_INVALID);
-	}
-	worker_stop(careless.worker);
 }
 
 static enum tw_redis_outcome see_mask(void *context, const struct tw_redis_job *job,
@@ -870,32 +717,9 @@ TEST(opened, bad_worker_options_are_invalid)
 		assert_null(worker);
 	}
 	assert_int_equal(tw_redis_worker_stop(NULL, 0), TW_OK);
-	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL, NULL), TW_INVALID);
 	worker = start(fixture);
 	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
 	worker_stop(worker);
-}
-
-TEST(opened, scripts_flushed_in_mid_run_lose_nothing)
-{
-	enum { COUNT = 1000 };
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker;
-	char key[KEY_SIZE];
-
-	runs.takes = 200 * TW_MICROSECOND;
-	worker = start(fixture);
-	for (int i = 0; i < COUNT; i++) {
-		number_key(key, i);
-		add_task(fixture->redis, key, i % 100 * TW_MILLISECOND);
-		if (i % 50 == 0)
-			freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
-	}
-	WAIT_UNTIL(ends_count(&runs) == COUNT);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
-	assert_int_equal(runs_count(&runs), COUNT);
-	worker_stop(worker);
-	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
 FIXTURE_FILE

@@ -16,8 +16,9 @@ static bool list_some(void *context, const struct tw_redis_info *info)
 	return ++*count < LISTED_MAX;
 }
 
+/* In a namespace of four shards. */
 static const struct tw_redis_job job = {
-	.key = "a", .key_size = 1, .attempt = 1, .max_attempts = 3, .token = 7};
+	.key = "a", .key_size = 1, .attempt = 1, .max_attempts = 3, .token = 7, .shard = 3};
 static const struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_SECOND};
 
 static enum tw_status call_add(struct tw_redis *redis)
@@ -45,12 +46,12 @@ static enum tw_status call_add_cron(struct tw_redis *redis)
 static enum tw_status call_add_many_cron(struct tw_redis *redis)
 {
 	struct tw_redis_task tasks[] = {at_noon, task, at_noon};
-	struct tw_redis_added each[3];
+	struct tw_redis_added each[3] = {[2].status = TW_INVALID};
 	enum tw_status status;
 
 	tasks[0].key_size = 0;
 	status = tw_redis_add(redis, tasks, 3, each);
-	return status == TW_OK ? TW_OK : each[2].status;
+	return status == TW_INVALID ? each[2].status : status;
 }
 
 static enum tw_status call_cancel(struct tw_redis *redis)
@@ -145,10 +146,10 @@ static enum tw_status call_restore(struct tw_redis *redis)
 		{.task = {.key = "a", .key_size = 1, .every = TW_HOUR}, .due_ms = 1},
 		{.due_ms = 1},
 	};
-	struct tw_redis_added each[2];
+	struct tw_redis_added each[2] = {{.status = TW_INVALID}};
 	enum tw_status status = tw_redis_restore(redis, infos, 2, each);
 
-	return status == TW_OK ? TW_OK : each[0].status;
+	return status == TW_INVALID ? each[0].status : status;
 }
 
 static enum tw_status call_claim(struct tw_redis *redis)
