@@ -159,9 +159,9 @@ static void add(struct tw_redis *redis, const struct load *load)
 
 static void set_weight(struct tw_redis *redis, const char *group, unsigned weight)
 {
-	const struct tw_redis_group_limits limits = {.weight = weight};
+	const struct tw_redis_limits limits = {.weight = weight};
 
-	check(redis, tw_redis_set_group_limits(redis, group, &limits));
+	check(redis, tw_redis_set_limits(redis, group, &limits));
 }
 
 static struct tw_redis *trial_begin(void)

@@ -277,15 +277,6 @@ TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *n
 TW_API void tw_redis_close(struct tw_redis *redis);
 
 /*
- * Sets the `patience` of all later calls of this thread, for every struct tw_redis.
- *
- * `patience` is as in struct tw_redis_options. 0 means each handle's own `patience`.
- *
- * Returns: the previous value.
- */
-TW_API tw_duration tw_redis_set_patience(tw_duration patience);
-
-/*
  * Copies the description of the last failed call, of any thread, to *error.
  *
  * The description belongs to the connections: handles that share them share it. A call that returns
@@ -293,16 +284,6 @@ TW_API tw_duration tw_redis_set_patience(tw_duration patience);
  * `error` is NULL.
  */
 TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
-
-/*
- * Makes one round trip to a node. In a cluster this is the node of the first shard.
- *
- * *took (may be NULL) receives the time that it took, in nanoseconds.
- *
- * Returns:
- *   TW_OK                     the server replied
- */
-TW_API enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took);
 
 /*
  * Writes the key as text, as a callback's header Tw-Key has it.
@@ -315,14 +296,10 @@ TW_READS(1, 2)
 TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
 
 /*
- * Return the shard of the key, and the namespace's number of shards.
- *
- * Neither function asks the server.
+ * Returns the namespace's number of shards, without asking the server.
  *
  * Returns: the number; 0 if `redis` is NULL.
  */
-TW_READS(2, 3)
-TW_API unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size);
 TW_API unsigned tw_redis_shard_count(const struct tw_redis *redis);
 
 /* What tw_redis_add() does when a task has the key. */
@@ -342,12 +319,14 @@ enum tw_redis_method {
 	TW_REDIS_HEAD
 };
 
-/*
- * Returns the name of an HTTP method.
- *
- * Returns: a static string such as "POST"; NULL if there is no such method.
- */
-TW_API const char *tw_redis_method_name(enum tw_redis_method method);
+/* X(enumerator, name) */
+#define TW_REDIS_METHOD_LIST(X)      \
+	X(TW_REDIS_POST, "POST")     \
+	X(TW_REDIS_GET, "GET")       \
+	X(TW_REDIS_PUT, "PUT")       \
+	X(TW_REDIS_PATCH, "PATCH")   \
+	X(TW_REDIS_DELETE, "DELETE") \
+	X(TW_REDIS_HEAD, "HEAD")
 
 /* What happens to due times of a recurring task that pass before its current occurrence ends. */
 enum tw_redis_missed {
@@ -655,20 +634,6 @@ TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
 					  size_t *count);
 
 /*
- * Pauses the namespace, or resumes it if `paused` is false.
- *
- * After a pause has returned, no task is leased until the namespace is resumed, neither by a worker
- * nor by tw_redis_claim(). The pause is stored in Redis, so it survives a restart of the server if
- * its data does. Running tasks continue. Adding, moving and cancelling still work. A task whose
- * lease ends during the pause runs again after it. Resuming notifies all workers. Costs one round
- * trip to each node.
- *
- * Returns:
- *   TW_OK                     the namespace is paused, or resumed, even if it was before
- */
-TW_API enum tw_status tw_redis_pause(struct tw_redis *redis, bool paused);
-
-/*
  * Deletes the namespace with all its keys, also those that stay when it has no task.
  *
  * Unless `force` is set, a namespace with tasks, dead letters or workers is refused, and nothing
@@ -685,98 +650,71 @@ TW_API enum tw_status tw_redis_pause(struct tw_redis *redis, bool paused);
  */
 TW_API enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force);
 
-/* Limits of a namespace, for all its workers together. 0 means no limit. */
+/* Limits of a namespace or of a group, for all workers of the namespace together. 0 means no
+ * limit. */
 struct tw_redis_limits {
-	unsigned running;     /* tasks that workers have on lease */
-	unsigned per_second;  /* tasks taken per second; at most a tenth of them, or 1, at once */
+	bool paused;         /* nothing is taken, by workers or by tw_redis_claim() */
+	unsigned running;    /* tasks that workers have on lease */
+	unsigned per_second; /* tasks that workers take per second */
+	/* These two are a group's; a namespace has 0 here. */
+	unsigned burst;       /* most taken at once; 0 means a tenth of per_second, at least 1 */
+	unsigned weight;      /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX; 0 means 1 */
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /*
- * Sets the namespace's limits, for all its workers together. It must have one shard.
+ * Sets the limits of a group, or of the namespace if `group` is NULL. They replace all that it had,
+ * so a program that only pauses sets those of tw_redis_get_limits() with `paused` changed.
  *
- * Workers are notified at once; a worker that misses the notification applies the limits within
- * 10 s. The limits are exact, by the clock of the node that has the namespace's own keys. With
- * limits, a worker asks that node before it claims, which costs it a round trip. The tasks of a
- * worker that died count for up to twice its lease time. tw_redis_claim() ignores the limits. Costs
- * one round trip.
+ * After a pause has returned, nothing more is leased; a task whose lease ends meanwhile runs again
+ * after the pause. Running tasks continue, and adding, moving and cancelling still work. Workers
+ * learn of new limits and of the end of a pause at once, at the latest within 10 s.
+ *
+ * `running` and `per_second` need a namespace with one shard. They are exact, over all workers, by
+ * the server's clock: before a worker takes tasks with limits it asks the server, which costs it a
+ * round trip. The tasks of a worker that died count for up to twice its lease time. Of a group that
+ * had no limits, the tasks that run count once their worker asks for the group. tw_redis_claim()
+ * ignores both.
+ *
+ * Limits are stored in Redis, and last as long as tasks do. Costs two round trips.
  *
  * Returns:
  *   TW_OK                     the limits are set
- *   TW_REDIS_UNFIT            the namespace has several shards
+ *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
+ *   TW_REDIS_UNFIT            `running` or `per_second` in a namespace with several shards
  */
-TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis,
+TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *group,
 					  const struct tw_redis_limits *limits);
 
 /*
- * Returns the namespace's limits in *limits.
+ * Returns the limits of a group, or of the namespace if `group` is NULL, in *limits.
  *
- * Costs one round trip.
+ * The namespace is paused if one of its shards is. Costs one round trip, for the namespace two.
  *
  * Returns:
- *   TW_OK                     *limits is filled
+ *   TW_OK                     *limits is filled, with 0 if there are none
+ *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
  */
 TW_CHECKED
-TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits);
+TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, const char *group,
+					  struct tw_redis_limits *limits);
 
-/* Limits of a group, for all workers of the namespace together. 0 means no limit. */
-struct tw_redis_group_limits {
-	bool paused;          /* nothing is taken */
-	unsigned weight;      /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX; 0 means 1 */
-	unsigned running;     /* tasks that workers have on lease */
-	unsigned per_second;  /* tasks taken per second */
-	unsigned burst;       /* most taken at once; without it a tenth of per_second, at least 1 */
-	uint64_t reserved[4]; /* for later versions; must be 0 */
-};
+/* Receives limits, valid during the call; `group` is NULL for the namespace's. Returns false to end
+ * the listing. */
+typedef bool tw_redis_limits_fn(void *context, const char *group,
+				const struct tw_redis_limits *limits);
 
 /*
- * Sets the limits of a group. They replace those that it had; with all fields 0 it has none.
- * `running` and `per_second` need a namespace with one shard.
+ * Passes the namespace's limits to `each`, then those of all groups that have some, in no order.
  *
- * The limits are exact, over all workers, by the clock of the node that has the
- * namespace's own keys: before a worker takes a task of a group with limits it asks that node. A
- * task that ran before its group had limits counts as soon as its worker asks for the group. The
- * tasks of a worker that died count for up to twice its lease time. Running tasks continue during a
- * pause. A resumed group continues at once. tw_redis_claim() ignores
- * the limits, except pauses. Costs two round trips, the second to all shards.
- *
- * Returns:
- *   TW_OK                     the limits are set
- *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
- *   TW_REDIS_UNFIT            the namespace has several shards
- */
-TW_API enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
-						const struct tw_redis_group_limits *limits);
-
-/*
- * Returns the limits of the group in *limits.
- *
- * Costs one round trip.
- *
- * Returns:
- *   TW_OK                     *limits is filled
- *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
- *   TW_NOT_FOUND              the group has no limits; *limits is all 0
- */
-TW_CHECKED
-TW_API enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
-						struct tw_redis_group_limits *limits);
-
-/* Receives the limits of a group, valid during the call. Returns false to end the listing. */
-typedef bool tw_redis_group_limits_fn(void *context, const char *group,
-				      const struct tw_redis_group_limits *limits);
-
-/*
- * Passes all groups with limits to `each`, in no order.
- *
- * `each` may use this tw_redis. Limits that change during the listing may be missed or passed
- * twice. Costs one round trip for about every 1,000 groups.
+ * `each` may use this tw_redis. Limits that change meanwhile may be missed or passed twice. Costs
+ * two round trips, and one for about every 1,000 groups.
  *
  * Returns:
  *   TW_OK                     all were passed to `each`, or `each` returned false
  */
-TW_API enum tw_status tw_redis_each_group_limits(struct tw_redis *redis,
-						 tw_redis_group_limits_fn *each, void *context);
+TW_API enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *each,
+					   void *context);
 
 /*
  * Removes all waiting tasks of a group. Recurring tasks end. Tasks on lease run on, and may be
@@ -1296,6 +1234,9 @@ struct tw_redis_worker_stats {
 	/* Time since the last pass of the main thread, which makes one at least every 10 s, unless
 	 * a slow server (up to its timeouts) or a hook delays it. */
 	tw_duration turned;
+	/* Why Redis is unavailable: the last error passed to `connection`. While it is available,
+	 * the status is TW_OK and the text "". */
+	struct tw_redis_error error;
 	uint64_t reserved[4]; /* for later versions; 0 */
 };
 
@@ -1303,8 +1244,8 @@ struct tw_redis_worker_stats {
  * Returns the worker's statistics in *stats, for one of its namespaces or, if `name_space` is NULL,
  * for all together.
  *
- * losses, reconnects, round_trips and turned are always those of the whole worker. Also after the
- * worker was stopped.
+ * losses, reconnects, round_trips, turned and error are always those of the whole worker. Any time,
+ * also after the worker was stopped.
  *
  * Returns:
  *   TW_OK                     *stats is filled
@@ -1313,18 +1254,6 @@ struct tw_redis_worker_stats {
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						const char *name_space,
 						struct tw_redis_worker_stats *stats);
-
-/*
- * Copies the reason why Redis is unavailable to the worker to *error.
- *
- * It is the last error passed to `connection`. If Redis is available, the status is TW_OK and the
- * text is "". Also after the worker was stopped.
- *
- * Returns:
- *   TW_OK                     *error is filled
- */
-TW_API enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
-						 struct tw_redis_error *error);
 
 /* Highest number of hosts with a row of their own, and the longest name of such a host. */
 #define TW_REDIS_HOSTS_MAX 50

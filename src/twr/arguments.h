@@ -50,14 +50,14 @@ struct arguments {
 	/* This is the task. */
 	struct tw_redis_task task; /* its body is data, once that has been read */
 	struct text_list headers;
-	const char *data;                    /* as given: text, @file or @- */
-	const char *file;                    /* the file to load, or "-" */
-	bool handler;                        /* --handler means no callback */
-	bool all;                            /* every dead letter, or all occurrences */
-	bool dead;                           /* the list is that of the dead letters */
-	bool everything;                     /* the namespace is deleted */
-	bool force;                          /* even if it is in use */
-	struct tw_redis_group_limits limits; /* those that were not given are LIMIT_NOT_GIVEN */
+	const char *data;              /* as given: text, @file or @- */
+	const char *file;              /* the file to load, or "-" */
+	bool handler;                  /* --handler means no callback */
+	bool all;                      /* every dead letter, or all occurrences */
+	bool dead;                     /* the list is that of the dead letters */
+	bool everything;               /* the namespace is deleted */
+	bool force;                    /* even if it is in use */
+	struct tw_redis_limits limits; /* those that were not given are LIMIT_NOT_GIVEN */
 	bool resume;
 	bool limits_given; /* or a pause, or its end */
 

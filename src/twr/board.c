@@ -10,18 +10,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "when.h"
 
 enum { GROUPS_PAUSE = 20 };
 static const tw_duration answer_is_fresh = TW_SECOND;
-
-static tw_duration now_read(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * TW_SECOND + time.tv_nsec;
-}
 
 /* ---- What Redis says ---- */
 
@@ -91,8 +84,6 @@ static void hosts_fold(struct board *board)
 
 static void worker_look(struct board *board)
 {
-	struct tw_redis_error error = {0};
-
 	/* Hosts come first, so the other counts have whatever they have. */
 	tw_redis_worker_get_hosts(board->worker, board->hosts, BOARD_HOSTS, &board->host_count);
 	hosts_fold(board);
@@ -100,9 +91,8 @@ static void worker_look(struct board *board)
 		tw_redis_worker_get_stats(board->worker, board->spaces[i].name,
 					  &board->spaces[i].runs);
 	tw_redis_worker_get_stats(board->worker, NULL, &board->figures.stats);
-	tw_redis_worker_last_error(board->worker, &error);
-	if (error.status != TW_OK)
-		board->failure = error;
+	if (board->figures.stats.error.status != TW_OK)
+		board->failure = board->figures.stats.error;
 	board->figures.uptime = now_read() - board->start;
 	board->figures.ready = board_is_ready(board);
 }

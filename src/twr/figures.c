@@ -17,6 +17,8 @@
 enum figure_kind {
 	COUNT,   /* uint64_t */
 	FLAG,    /* uint64_t, true if it is not 0 */
+	LIMIT,   /* unsigned */
+	SWITCH,  /* bool */
 	SECONDS, /* tw_duration */
 	TIME,    /* int64_t, milliseconds since 1970, or 0 */
 	TEXT     /* char[], last in a line of text */
@@ -38,7 +40,7 @@ struct figure {
 #define WORKER(kind, member) FIGURES_OF_WORKER, kind, offsetof(struct worker_figures, member)
 #define GROUP(kind, member) FIGURES_OF_GROUP, kind, offsetof(struct tw_redis_group_stats, member)
 #define REPORT(kind, member) FIGURES_OF_WORKERS, kind, offsetof(struct tw_redis_worker_info, member)
-#define LIMIT(kind, member) FIGURES_OF_LIMITS, kind, offsetof(struct limit_figures, member)
+#define LIMITS(kind, member) FIGURES_OF_LIMITS, kind, offsetof(struct limit_figures, member)
 #define ANSWERS(class) FIGURES_OF_HOST, COUNT, offsetof(struct tw_redis_host_stats, answers[class])
 /* These are rows of the lists of counts. */
 #define RUN_METRIC_counter(field) #field "_total"
@@ -101,12 +103,12 @@ static const struct figure table[] = {
 	{"retried", REPORT(COUNT, retried), NULL, NULL, NULL, NULL},
 	{"dead", REPORT(COUNT, dead), NULL, NULL, NULL, NULL},
 	{"worker", REPORT(TEXT, name), NULL, NULL, NULL, NULL},
-	{"weight", LIMIT(COUNT, weight), NULL, NULL, NULL, NULL},
-	{"running", LIMIT(COUNT, running), NULL, NULL, NULL, NULL},
-	{"per_second", LIMIT(COUNT, per_second), NULL, NULL, NULL, NULL},
-	{"burst", LIMIT(COUNT, burst), NULL, NULL, NULL, NULL},
-	{"paused", LIMIT(FLAG, paused), NULL, NULL, NULL, NULL},
-	{"group", LIMIT(TEXT, group), NULL, NULL, NULL, NULL},
+	{"weight", LIMITS(LIMIT, limits.weight), NULL, NULL, NULL, NULL},
+	{"running", LIMITS(LIMIT, limits.running), NULL, NULL, NULL, NULL},
+	{"per_second", LIMITS(LIMIT, limits.per_second), NULL, NULL, NULL, NULL},
+	{"burst", LIMITS(LIMIT, limits.burst), NULL, NULL, NULL, NULL},
+	{"paused", LIMITS(SWITCH, limits.paused), NULL, NULL, NULL, NULL},
+	{"group", LIMITS(TEXT, group), NULL, NULL, NULL, NULL},
 	{"ready", WORKER(FLAG, ready), NULL, NULL, NULL, NULL},
 	{"redis_up", WORKER(FLAG, redis_up), "redis_up", "gauge",
 	 "1 if Redis answered the last request, otherwise 0.", NULL},
@@ -144,10 +146,15 @@ static const void *place_of(const struct figure *figure, const void *of)
 
 static int64_t number_of(const struct figure *figure, const void *of)
 {
+	const void *place = place_of(figure, of);
 	int64_t number;
 
-	/* All but texts have this size. */
-	memcpy(&number, place_of(figure, of), sizeof(number));
+	if (figure->kind == LIMIT)
+		return *(const unsigned *)place;
+	if (figure->kind == SWITCH)
+		return *(const bool *)place;
+	/* All others but texts have this size. */
+	memcpy(&number, place, sizeof(number));
 	return number;
 }
 
@@ -171,12 +178,12 @@ json_t *figures_json(enum figure_scope scope, const void *of)
 
 		if (figure->kind == TEXT)
 			json_set_bytes(object, figure->name, text, strlen(text));
-		else if (figure->kind == FLAG)
+		else if (figure->kind == FLAG || figure->kind == SWITCH)
 			json_object_set_new(object, figure->name, json_boolean(number));
 		else if (figure->kind == SECONDS)
 			json_object_set_new(object, figure->name,
 					    json_real((double)number / TW_SECOND));
-		else if (figure->kind == COUNT)
+		else if (figure->kind == COUNT || figure->kind == LIMIT)
 			json_object_set_new(object, figure->name, json_integer(number));
 		else if (number)
 			json_set_time(object, figure->name, number);
@@ -194,7 +201,7 @@ static const char *number_write(const struct figure *figure, const void *of, cha
 		return number ? time_write(number, text) : "never";
 	if (figure->kind == SECONDS)
 		return duration_write(number, text);
-	if (figure->kind == FLAG)
+	if (figure->kind == FLAG || figure->kind == SWITCH)
 		return number ? "yes" : "no";
 	snprintf(text, WHEN_SIZE, "%" PRId64, number);
 	return text;

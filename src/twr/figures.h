@@ -37,14 +37,10 @@ struct worker_figures {
 	tw_duration uptime;
 };
 
-/* These are limits, of a group or, if it is "", of the namespace. 0 means no limit. */
+/* These are limits of a group or, if it is "", of the namespace. */
 struct limit_figures {
+	struct tw_redis_limits limits;
 	char group[TW_REDIS_GROUP_MAX + 1];
-	uint64_t weight;
-	uint64_t running;
-	uint64_t per_second;
-	uint64_t burst;
-	uint64_t paused;
 };
 
 /* A row is a struct of the scope, and what its metrics need. */

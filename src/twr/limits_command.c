@@ -5,37 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "limits.h"
 #include "outcome.h"
 #include "show.h"
 
-static void row_show(const struct limit_figures *limits, bool json)
-{
-	if (json)
-		show_json(figures_json(FIGURES_OF_LIMITS, limits));
-	else
-		figures_row(FIGURES_OF_LIMITS, limits);
-}
-
-/* Shows a group's limits. The context is the arguments. */
-static bool row_each(void *context, const char *group, const struct tw_redis_group_limits *found)
+/* Shows the limits of a group, or with NULL of the namespace. The context is the arguments. */
+static bool row_show(void *context, const char *group, const struct tw_redis_limits *limits)
 {
 	const struct arguments *arguments = context;
-	struct limit_figures limits = {.weight = found->weight,
-				       .running = found->running,
-				       .per_second = found->per_second,
-				       .burst = found->burst,
-				       .paused = found->paused};
+	struct limit_figures row = {.limits = *limits};
 
-	snprintf(limits.group, sizeof(limits.group), "%s", group);
-	row_show(&limits, arguments->json);
+	strcpy(row.group, group ? group : "");
+	if (arguments->json)
+		show_json(figures_json(FIGURES_OF_LIMITS, &row));
+	else
+		figures_row(FIGURES_OF_LIMITS, &row);
 	return !ferror(stdout);
 }
 
 /* Replaces the limits that were given on the command line. */
-static void limits_change(struct limit_figures *limits, const struct arguments *arguments)
+static void limits_change(struct tw_redis_limits *limits, const struct arguments *arguments)
 {
-	const struct tw_redis_group_limits *given = &arguments->limits;
+	const struct tw_redis_limits *given = &arguments->limits;
 
 	if (given->weight != LIMIT_NOT_GIVEN)
 		limits->weight = given->weight;
@@ -51,23 +41,21 @@ static void limits_change(struct limit_figures *limits, const struct arguments *
 int command_limits(struct tw_redis *redis, struct arguments *arguments)
 {
 	const char *group = arguments->task.group;
-	struct limit_figures limits = {0};
-	int exit_code;
+	const bool all = !group && !arguments->limits_given;
+	struct tw_redis_limits limits;
+	enum tw_status status = TW_OK;
 
-	if (group && strlen(group) > TW_REDIS_GROUP_MAX)
-		return outcome(TW_INVALID, &(struct tw_redis_error){0});
-	strcpy(limits.group, group ? group : "");
-	exit_code = outcome_of_call(redis, limits_read(redis, &limits));
-	if (exit_code != EXIT_DONE)
-		return exit_code;
-	if (arguments->limits_given) {
+	if (!all)
+		status = tw_redis_get_limits(redis, group, &limits);
+	if (status == TW_OK && arguments->limits_given) {
 		limits_change(&limits, arguments);
-		return outcome_of_call(redis, limits_write(redis, &limits));
+		return outcome_of_call(redis, tw_redis_set_limits(redis, group, &limits));
 	}
-	if (!arguments->json)
+	if (status == TW_OK && !arguments->json)
 		figures_names(FIGURES_OF_LIMITS);
-	row_show(&limits, arguments->json);
-	if (group)
-		return EXIT_DONE;
-	return outcome_of_call(redis, tw_redis_each_group_limits(redis, row_each, arguments));
+	if (all)
+		status = tw_redis_each_limits(redis, row_show, arguments);
+	else if (status == TW_OK)
+		row_show(arguments, group, &limits);
+	return outcome_of_call(redis, status);
 }

@@ -12,13 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "limits.h"
 #include "outcome.h"
 #include "show.h"
 #include "task_line.h"
+#include "when.h"
 
 /* A batch has the lines of one of the library's round trips, or a few of the longest ones, tasks
  * whose bytes are all written as \u0000. */
@@ -60,14 +59,9 @@ static void progress_clear(const struct load *load)
 
 static void progress_show(struct load *load)
 {
-	struct timespec time;
-	tw_duration now;
+	tw_duration now = now_read();
 
-	if (!load->has_terminal)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	now = time.tv_sec * TW_SECOND + time.tv_nsec;
-	if (load->shown_at && now - load->shown_at < progress_apart)
+	if (!load->has_terminal || (load->shown_at && now - load->shown_at < progress_apart))
 		return;
 	load->shown_at = now;
 	progress_clear(load);
@@ -94,6 +88,13 @@ static struct tw_redis_error error_of(const struct load *load, enum tw_status st
 	return error.status == status ? error : (struct tw_redis_error){0};
 }
 
+static enum tw_status limits_set(const struct load *load, const struct task_line *line)
+{
+	const char *group = line->limits.group;
+
+	return tw_redis_set_limits(load->redis, *group ? group : NULL, &line->limits.limits);
+}
+
 /* Reports a task whose data is wrong. The call for many keeps the first reason only. This one is
  * found without the server, so the task is checked again. */
 static void data_refuse(struct load *load, size_t place, enum tw_status status)
@@ -102,7 +103,7 @@ static void data_refuse(struct load *load, size_t place, enum tw_status status)
 	struct tw_redis_error error;
 
 	if (line->kind == LINE_LIMITS)
-		status = limits_write(load->redis, &line->limits);
+		status = limits_set(load, line);
 	else if (line->kind == LINE_RESTORED)
 		status = tw_redis_restore(load->redis, &line->info, 1, NULL);
 	else
@@ -145,7 +146,7 @@ static size_t lines_send(struct load *load, size_t from)
 		load->tasks[to] = load->lines[to].info.task;
 		load->infos[to] = load->lines[to].info;
 		if (kind == LINE_LIMITS)
-			load->each[to].status = limits_write(load->redis, &load->lines[to].limits);
+			load->each[to].status = limits_set(load, &load->lines[to]);
 	}
 	if (kind == LINE_RESTORED)
 		status = tw_redis_restore(load->redis, load->infos + from, to - from,

@@ -14,13 +14,8 @@ const char *const missed_names[] = {[TW_REDIS_MISSED_ONE] = "one",
 				    [TW_REDIS_MISSED_SKIP] = "skip",
 				    [TW_REDIS_MISSED_ALL] = "all",
 				    NULL};
-const char *const method_names[] = {[TW_REDIS_POST] = "POST",
-				    [TW_REDIS_GET] = "GET",
-				    [TW_REDIS_PUT] = "PUT",
-				    [TW_REDIS_PATCH] = "PATCH",
-				    [TW_REDIS_DELETE] = "DELETE",
-				    [TW_REDIS_HEAD] = "HEAD",
-				    NULL};
+#define METHOD_NAME(enumerator, name) [enumerator] = name,
+const char *const method_names[] = {TW_REDIS_METHOD_LIST(METHOD_NAME) NULL};
 const char *const end_names[] = {
 	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",

@@ -185,7 +185,7 @@ static bool take_group(struct task_line *line, const struct field *field, const 
 
 static bool take_flag(struct task_line *line, const struct field *field, const json_t *value)
 {
-	*(uint64_t *)place_of(line, field) = json_is_true(value);
+	*(bool *)place_of(line, field) = json_is_true(value);
 	return json_is_boolean(value);
 }
 
@@ -246,11 +246,11 @@ static const struct field task_fields[] = {
 
 static const struct field limits_fields[] = {
 	{"group", "a string of up to 255 bytes", TAKE(take_group, limits.group, 0, 0)},
-	{"weight", "a number", TAKE(take_int64, limits.weight, 0, UINT32_MAX)},
-	{"running", "a number", TAKE(take_int64, limits.running, 0, UINT32_MAX)},
-	{"per_second", "a number", TAKE(take_int64, limits.per_second, 0, UINT32_MAX)},
-	{"burst", "a number", TAKE(take_int64, limits.burst, 0, UINT32_MAX)},
-	{"paused", "true or false", TAKE(take_flag, limits.paused, 0, 0)},
+	{"weight", "a number", TAKE(take_unsigned, limits.limits.weight, 0, UINT32_MAX)},
+	{"running", "a number", TAKE(take_unsigned, limits.limits.running, 0, UINT32_MAX)},
+	{"per_second", "a number", TAKE(take_unsigned, limits.limits.per_second, 0, UINT32_MAX)},
+	{"burst", "a number", TAKE(take_unsigned, limits.limits.burst, 0, UINT32_MAX)},
+	{"paused", "true or false", TAKE(take_flag, limits.limits.paused, 0, 0)},
 	{0},
 };
 

@@ -206,3 +206,11 @@ const char *duration_write(tw_duration duration, char text[WHEN_SIZE])
 		snprintf(text, WHEN_SIZE, "%.2f s", (double)duration / TW_SECOND);
 	return text;
 }
+
+tw_duration now_read(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * TW_SECOND + time.tv_nsec;
+}

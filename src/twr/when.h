@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* when reads and writes times and durations as text. All times are UTC. It reads no clock. */
+/* when reads and writes times and durations as text. All times are UTC. */
 #ifndef TWR_WHEN_H
 #define TWR_WHEN_H
 
@@ -23,5 +23,8 @@ const char *time_write(int64_t at_ms, char text[WHEN_SIZE]);
 
 /* Writes a duration as "250 us", "12.3 ms" or "4.56 s". Returns the text. */
 const char *duration_write(tw_duration duration, char text[WHEN_SIZE]);
+
+/* Returns the time of the monotonic clock. */
+tw_duration now_read(void);
 
 #endif

@@ -16,7 +16,7 @@ TEST(fixture, broken_task_is_a_dead_letter)
 
 	add_task(fixture->redis, "a", 200 * TW_MILLISECOND);
 	redis_server_number(&fixture->server, "HSET {tw/%s/%u}body a nothing", fixture->name_space,
-			    tw_redis_shard(fixture->redis, "a", 1));
+			    shard_of(fixture->redis, "a"));
 	runs_init(&runs, 10);
 	runs_attach(&runs, &options);
 	worker = worker_start(&fixture->options, &options);
@@ -43,12 +43,12 @@ TEST(fixture, worker_runs_the_tasks_of_other_shards)
 	char name[64];
 
 	add_tasks(fixture->redis, TASKS, 500 * TW_MILLISECOND, 0);
-	broken = tw_redis_shard(fixture->redis, "task-0", 6);
+	broken = shard_of(fixture->redis, "task-0");
 	for (int i = 0; i < TASKS; i++) {
 		char key[KEY_SIZE];
 
 		number_key(key, i);
-		others += tw_redis_shard(fixture->redis, key, strlen(key)) != broken;
+		others += shard_of(fixture->redis, key) != broken;
 	}
 	assert_in_range(others, 1, TASKS - 1);
 	snprintf(name, sizeof(name), "{tw/%s/%u}due", fixture->name_space, broken);

@@ -50,16 +50,16 @@ static int64_t now(struct fixture *fixture)
 /* Rewrites the task's schedule entry in Redis. */
 static void entry_set(struct fixture *fixture, const char *key, const char *entry)
 {
-	freeReplyObject(redis_server_ask(
-		&fixture->server, "HSET {tw/%s/%u}every %s %s", fixture->name_space,
-		tw_redis_shard(fixture->redis, key, strlen(key)), key, entry));
+	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s/%u}every %s %s",
+					 fixture->name_space, shard_of(fixture->redis, key), key,
+					 entry));
 }
 
 static void assert_entry_begins(struct fixture *fixture, const char *key, const char *begins)
 {
 	redisReply *reply =
 		redis_server_ask(&fixture->server, "HGET {tw/%s/%u}every %s", fixture->name_space,
-				 tw_redis_shard(fixture->redis, key, strlen(key)), key);
+				 shard_of(fixture->redis, key), key);
 
 	assert_int_equal(reply->type, REDIS_REPLY_STRING);
 	reply->str[strlen(begins) < reply->len ? strlen(begins) : reply->len] = '\0';
@@ -311,7 +311,7 @@ TEST(fixture, schedule_made_from_an_older_entry_changes_nothing)
 
 	entry_set(fixture, "a", now_there);
 	snprintf(due, sizeof(due), "{tw/%s/%u}due", fixture->name_space,
-		 tw_redis_shard(fixture->redis, "a", 1));
+		 shard_of(fixture->redis, "a"));
 	for (int same = 0; same < 2; same++) {
 		assert_int_equal(call_enter(redis, &script_schedule, "a", 1, &call), TW_OK);
 		eval_number(&call->eval, 1);

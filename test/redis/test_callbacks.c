@@ -209,12 +209,14 @@ TEST(opened, content_type_of_the_task_replaces_the_default)
 
 TEST(opened, every_method_is_sent_with_its_body)
 {
+#define METHOD_NAME(enumerator, name) [enumerator] = name,
+	static const char *const names[] = {TW_REDIS_METHOD_LIST(METHOD_NAME)};
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	size_t ends = 0;
 
 	for (enum tw_redis_method method = TW_REDIS_POST; method <= TW_REDIS_HEAD; method++) {
-		const char *name = tw_redis_method_name(method);
+		const char *name = names[method];
 		char url[64];
 		struct tw_redis_task task = {
 			.key = name, .key_size = strlen(name), .url = url, .method = method};
@@ -587,7 +589,7 @@ TEST(opened, scheme_that_came_into_redis_another_way_is_not_called)
 	snprintf(record, sizeof(record), "3 %zu\n%s", strlen(json), json);
 	add_task(fixture->redis, "a", TW_HOUR);
 	redis_server_number(&fixture->server, "HSET {tw/%s/%u}body a %s", fixture->name_space,
-			    tw_redis_shard(fixture->redis, "a", 1), record);
+			    shard_of(fixture->redis, "a"), record);
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
 	worker = start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == 1);

@@ -82,7 +82,7 @@ TEST(fixture, calls_at_the_same_time_are_not_all_kept)
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(call_end(calls, begun[i], TW_OK), TW_OK);
 	assert_in_range(calls->idle_count, 1, MANY / 2);
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
+	stats_of(fixture->redis);
 }
 
 /* The false server answers calls about the key "stuck" once this is set. */
@@ -128,28 +128,6 @@ TEST(fixture, call_that_is_tried_again_holds_up_no_other)
 	pthread_join(caller.thread, NULL);
 	assert_int_equal(caller.failed, 0);
 	tw_redis_close(caller.redis);
-	false_server_stop(&server);
-}
-
-TEST(fixture, thread_may_have_a_patience_of_its_own)
-{
-	struct false_server server;
-	struct tw_redis_error error;
-	struct tw_redis *redis;
-	int64_t before;
-
-	atomic_store_explicit(&let_go, false, memory_order_relaxed);
-	false_server_start(&server, answer_but_stuck, NULL);
-	redis = client_open(
-		&(struct tw_redis_options){.url = server.url, .shards = 4, .patience = TW_FOREVER});
-	assert_true(tw_redis_set_patience(50 * TW_MILLISECOND) == 0);
-	before = wall_clock();
-	assert_int_equal(cancel_task(redis, "stuck"), TW_REDIS_UNREACHABLE);
-	assert_true(wall_clock() - before < 5 * TW_SECOND);
-	tw_redis_last_error(redis, &error);
-	assert_non_null(strstr(error.text, "TRYAGAIN"));
-	assert_true(tw_redis_set_patience(0) == 50 * TW_MILLISECOND);
-	tw_redis_close(redis);
 	false_server_stop(&server);
 }
 

@@ -60,7 +60,7 @@ static struct tw_redis_options options_of(struct fixture *fixture)
 static void key_of_shard(const struct tw_redis *redis, unsigned shard, int number,
 			 char key[KEY_SIZE])
 {
-	for (int i = 0; i == 0 || tw_redis_shard(redis, key, strlen(key)) != shard; i++)
+	for (int i = 0; i == 0 || shard_of(redis, key) != shard; i++)
 		snprintf(key, KEY_SIZE, "letter-%d-%d", number, i);
 }
 
@@ -88,8 +88,7 @@ static void stage_open(struct stage *stage)
 				    fixture->name_space);
 	add_one(fixture->redis, &grouped);
 	assert_ok(fixture->redis,
-		  tw_redis_set_group_limits(fixture->redis, "g",
-					    &(struct tw_redis_group_limits){.weight = 2}));
+		  tw_redis_set_limits(fixture->redis, "g", &(struct tw_redis_limits){.weight = 2}));
 	/* A claim finds the last one. The others are in one shard, so a listing that fails at the
 	 * first has another before it. */
 	for (int i = 0; i < 3; i++) {
@@ -167,7 +166,7 @@ TEST(fixture, waited_call_meets_each_failure)
 	for (size_t i = 0; i < redis_call_count; i++) {
 		stage.name = redis_calls[i].name;
 		stage.call = redis_calls[i].call;
-		if (strstr("add pause", stage.name))
+		if (strstr("add set_limits", stage.name))
 			(void)fail_each(FAULT_ALLOCATION, call_with_fault, &stage);
 	}
 	redis_server_stop(&replica);
@@ -178,7 +177,7 @@ TEST(fixture, request_that_cannot_be_written_is_sent_again)
 {
 	struct fixture *fixture = *state;
 
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
+	stats_of(fixture->redis);
 	fail_calls("send", EPIPE);
 	assert_ok(fixture->redis, try_add(fixture->redis, "once", TW_HOUR, TW_REDIS_NEW));
 	assert_true(end_faults());
@@ -207,8 +206,8 @@ static void claim_calendar_with_fault(void *context)
 	add_one(fixture->redis, &task);
 	assert_ok(fixture->redis, move_task(fixture->redis, "daily", 0));
 	begin_faults();
-	status = tw_redis_claim(redis, tw_redis_shard(redis, "daily", 5), 1, 10 * TW_MILLISECOND,
-				&batch, NULL);
+	status = tw_redis_claim(redis, shard_of(redis, "daily"), 1, 10 * TW_MILLISECOND, &batch,
+				NULL);
 	met = end_faults();
 	if (status != TW_OK) {
 		assert_true(met);
@@ -450,7 +449,7 @@ static void work_with_fault(void *context)
 	fixture_open_one_shard((void **)&(struct fixture *){work->fixture});
 	runs_init(&work->runs, 100);
 	runs_attach(&work->runs, &options);
-	assert_ok(work->fixture->redis, tw_redis_pause(work->fixture->redis, true));
+	set_paused(work->fixture->redis, true);
 	worker = worker_start(&work->fixture->options, &options);
 	add_one(work->fixture->redis, &handled);
 	for (int i = 0; i < 3; i++) {
@@ -467,13 +466,12 @@ static void work_with_fault(void *context)
 		add_one(work->fixture->redis, &task);
 	}
 	begin_faults();
-	/* Both calls publish hints; the worker asks for permits, and claims. */
-	WAIT_UNTIL(tw_redis_set_limits(work->fixture->redis, &limits) == TW_OK);
-	WAIT_UNTIL(tw_redis_pause(work->fixture->redis, false) == TW_OK);
+	/* The call publishes hints; the worker asks for permits, and claims. */
+	WAIT_UNTIL(tw_redis_set_limits(work->fixture->redis, NULL, &limits) == TW_OK);
 	WAIT_UNTIL(work_is_done(work));
 	/* Fixed pauses let events that come late in one attempt come in each. */
 	for (int i = 0; i < 20; i++)
-		(void)tw_redis_ping(work->fixture->redis, NULL);
+		(void)cancel_task(work->fixture->redis, "none");
 	end_faults();
 	worker_stop(worker);
 	assert_int_equal(stats_of(work->fixture->redis).dead, 0);

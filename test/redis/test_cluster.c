@@ -298,7 +298,7 @@ static void assert_one_group(uint64_t waiting, uint64_t running)
 
 TEST(opened, empty_slot_on_its_way_takes_tasks_at_once)
 {
-	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
+	unsigned slot = slot_of(shard_of(redis, "a"));
 	int source = cluster_owner(&cluster, slot);
 	int target = (source + 1) % CLUSTER_NODES;
 	const struct tw_redis_task grouped = {.key = "a", .key_size = 1, .group = "g"};
@@ -331,7 +331,7 @@ TEST(opened, empty_slot_on_its_way_takes_tasks_at_once)
 /* One key of a slot is still at the old node, so a change at the new one would be incomplete. */
 TEST(opened, slot_half_on_its_way_is_waited_for)
 {
-	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
+	unsigned slot = slot_of(shard_of(redis, "a"));
 	int source = cluster_owner(&cluster, slot);
 	int target = (source + 1) % CLUSTER_NODES;
 	struct tw_redis_error error;
@@ -340,11 +340,11 @@ TEST(opened, slot_half_on_its_way_is_waited_for)
 		TEST_SKIP("this needs Redis 7");
 	add_task(redis, "a", TW_HOUR);
 	cluster_begin_move(&cluster, slot, source, target);
-	tw_redis_set_patience(100 * TW_MILLISECOND);
+	set_patience(redis, 100 * TW_MILLISECOND);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "TRYAGAIN"));
-	tw_redis_set_patience(0);
+	set_patience(redis, 0);
 	/* The slot moves back. */
 	freeReplyObject(
 		redis_server_ask(&cluster.nodes[source], "CLUSTER SETSLOT %u STABLE", slot));
@@ -358,7 +358,7 @@ TEST(opened, slot_whose_keys_of_groups_are_on_their_way_is_waited_for)
 {
 	static const char *const first[] = {"due", "body", "added"};
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .group = "g"};
-	unsigned shard = tw_redis_shard(redis, "a", 1);
+	unsigned shard = shard_of(redis, "a");
 	unsigned slot = slot_of(shard);
 	int source = cluster_owner(&cluster, slot);
 	int target = (source + 1) % CLUSTER_NODES;
@@ -372,10 +372,10 @@ TEST(opened, slot_whose_keys_of_groups_are_on_their_way_is_waited_for)
 		freeReplyObject(redis_server_ask(
 			&cluster.nodes[source], "MIGRATE 127.0.0.1 %d {tw/%s/%u}%s 0 5000",
 			cluster.nodes[target].port, name_space, shard, first[i]));
-	tw_redis_set_patience(100 * TW_MILLISECOND);
+	set_patience(redis, 100 * TW_MILLISECOND);
 	assert_int_equal(tw_redis_claim(redis, shard, 1, TW_MINUTE, &batch, NULL),
 			 TW_REDIS_UNREACHABLE);
-	tw_redis_set_patience(0);
+	set_patience(redis, 0);
 	cluster_move_slot(&cluster, slot, target, 0);
 	cluster_wait_until_well(&cluster);
 	batch = await_claim(redis, "a", TW_MINUTE);
@@ -410,7 +410,7 @@ static void announce_hosts(const char *how)
  * machine. */
 TEST(opened, nodes_without_hosts_are_found_from_a_unix_socket)
 {
-	unsigned slot = slot_of(tw_redis_shard(redis, "a", 1));
+	unsigned slot = slot_of(shard_of(redis, "a"));
 	int owner = cluster_owner(&cluster, slot);
 	struct tw_redis *local;
 	redisReply *clients;
@@ -443,8 +443,7 @@ static void key_at(int node, char key[KEY_SIZE])
 {
 	for (int i = 0;; i++) {
 		number_key(key, i);
-		if (cluster_owner(&cluster, slot_of(tw_redis_shard(redis, key, strlen(key)))) ==
-		    node)
+		if (cluster_owner(&cluster, slot_of(shard_of(redis, key))) == node)
 			return;
 	}
 }
@@ -535,7 +534,7 @@ static void calls_beside_silence(struct tw_redis *client, int node)
 
 	for (int i = 0; i < CLUSTER_NODES - 1; i++)
 		key_at((node + 1 + i) % CLUSTER_NODES, others[i]);
-	slot = slot_of(tw_redis_shard(client, others[0], strlen(others[0])));
+	slot = slot_of(shard_of(client, others[0]));
 	key_at(node, silent[0].key);
 	key_at(node, silent[1].key);
 	assert_int_equal(kill(cluster.nodes[node].pid, SIGSTOP), 0);
@@ -698,6 +697,7 @@ TEST(opened, connecting_a_silent_node_holds_up_no_task_of_another)
 /* The other nodes' replies do not count: there is one loss, and one return. */
 TEST(opened, missing_node_is_reported_once)
 {
+	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
 	char away[KEY_SIZE];
@@ -719,13 +719,13 @@ TEST(opened, missing_node_is_reported_once)
 	assert_int_equal(runs_lost(&runs), 1);
 	assert_int_equal(runs_found(&runs), 0);
 	assert_in_range(runs_errors(&runs, &last), 1, 4);
-	assert_int_equal(tw_redis_worker_last_error(worker, &last), TW_OK);
-	assert_int_equal(last.status, TW_REDIS_UNREACHABLE);
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
+	assert_int_equal(stats.error.status, TW_REDIS_UNREACHABLE);
 	redis_server_restart(&cluster.nodes[1]);
 	WAIT_UNTIL(runs_found(&runs) == 1);
-	assert_int_equal(tw_redis_worker_last_error(worker, &last), TW_OK);
-	assert_int_equal(last.status, TW_OK);
-	assert_string_equal(last.text, "");
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
+	assert_int_equal(stats.error.status, TW_OK);
+	assert_string_equal(stats.error.text, "");
 	worker_stop(worker);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);

@@ -243,16 +243,17 @@ TEST(opened, change_is_confirmed_by_both_waits_or_unknown)
 
 TEST(opened, pause_whose_wait_is_lost_is_made_again)
 {
+	const struct tw_redis_limits paused = {.paused = true};
 	struct tw_redis *redis = open_both();
 
 	false_server_refuse(&server, "WAITAOF", NULL, 1);
 	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
 	/* The next greeting is answered with +OK, and the wait is not. */
-	tw_redis_set_patience(50 * TW_MILLISECOND);
-	assert_int_equal(tw_redis_pause(redis, true), TW_REDIS_OUTCOME_UNKNOWN);
+	set_patience(redis, 50 * TW_MILLISECOND);
+	assert_int_equal(tw_redis_set_limits(redis, NULL, &paused), TW_REDIS_OUTCOME_UNKNOWN);
 	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
-	assert_ok(redis, tw_redis_pause(redis, true));
-	tw_redis_set_patience(0);
+	assert_ok(redis, tw_redis_set_limits(redis, NULL, &paused));
+	set_patience(redis, 0);
 	tw_redis_close(redis);
 }
 
@@ -474,8 +475,7 @@ TEST(once, what_changes_nothing_is_not_waited_for)
 	kill(replica.pid, SIGSTOP);
 	assert_int_equal(find_task(redis, "b").status, TW_OK);
 	assert_int_equal(stats_of(redis).tasks, 1);
-	assert_ok(redis, tw_redis_ping(redis, NULL));
-	assert_ok(redis, tw_redis_get_limits(redis, &limits));
+	assert_ok(redis, tw_redis_get_limits(redis, NULL, &limits));
 	/* A lost lease gives the task to another run. */
 	batch = claim_for(redis, "b", TW_MINUTE);
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, &each));
@@ -669,17 +669,17 @@ TEST(once, failover_loses_nothing_that_a_replica_had)
 	for (int i = 0; i < 50; i++) {
 		number_key(key, i);
 		assert_true(redis_server_number(&replica, "HEXISTS {tw/failover/%u}body %s",
-						tw_redis_shard(redis, key, strlen(key)), key));
+						shard_of(redis, key), key));
 	}
 	/* The new master has no replica yet, so the call waits. */
-	tw_redis_set_patience(100 * TW_MILLISECOND);
+	set_patience(redis, 100 * TW_MILLISECOND);
 	assert_int_equal(try_add(redis, "late", TW_HOUR, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
-	tw_redis_set_patience(0);
+	set_patience(redis, 0);
 	redis_server_add_setting(&master, "replicaof 127.0.0.1 %d", replica.port);
 	redis_server_restart(&master);
 	add_task(redis, "late", TW_HOUR);
 	assert_true(redis_server_number(&master, "HEXISTS {tw/failover/%u}body late",
-					tw_redis_shard(redis, "late", 4)));
+					shard_of(redis, "late")));
 	tw_redis_close(redis);
 	sentinels_stop(&sentinels);
 }
@@ -727,7 +727,7 @@ static void key_of(struct cluster *cluster, const struct tw_redis *redis, bool o
 		unsigned shard;
 
 		number_key(key, i);
-		shard = tw_redis_shard(redis, key, strlen(key));
+		shard = shard_of(redis, key);
 		if (!cluster_owner(cluster, space_slot(&redis->space, shard)) == on_first)
 			return;
 	}
@@ -743,7 +743,7 @@ static void wait_in_a_slot_that_moves(struct cluster *cluster, struct tw_redis *
 
 	do {
 		number_key(key, ++i);
-		slot = space_slot(&redis->space, tw_redis_shard(redis, key, strlen(key)));
+		slot = space_slot(&redis->space, shard_of(redis, key));
 	} while (cluster_owner(cluster, slot) != 0 ||
 		 redis_server_number(&cluster->nodes[0], "CLUSTER COUNTKEYSINSLOT %u", slot));
 	cluster_begin_move(cluster, slot, 0, 1);

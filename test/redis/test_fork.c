@@ -53,7 +53,7 @@ TEST(fixture, handle_of_the_parent_makes_no_call_in_the_child)
 	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG RESETSTAT"));
 	in_a_child(use_and_close, fixture->redis);
 	/* The parent keeps its connection. */
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
+	stats_of(fixture->redis);
 	reply = redis_server_ask(&fixture->server, "INFO stats");
 	assert_non_null(strstr(reply->str, "total_connections_received:0\r\n"));
 	freeReplyObject(reply);
@@ -142,19 +142,17 @@ TEST(fixture, fork_while_another_thread_has_the_lock_leaves_the_child_free)
 	in_a_child(use_and_close, fixture->redis);
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
 	pthread_join(thread, NULL);
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
+	stats_of(fixture->redis);
 }
 
 static int use_worker(void *worker)
 {
 	struct tw_redis_worker_stats stats;
-	struct tw_redis_error error;
 	size_t count;
 
 	return tw_redis_worker_get_stats(worker, NULL, &stats) != TW_INVALID ||
 	       tw_redis_worker_get_stats(worker, "default", &stats) != TW_INVALID ||
 	       tw_redis_worker_get_hosts(worker, NULL, 0, &count) != TW_INVALID ||
-	       tw_redis_worker_last_error(worker, &error) != TW_INVALID ||
 	       tw_redis_worker_stop(worker, 0) != TW_INVALID ||
 	       tw_redis_worker_destroy(worker) != TW_INVALID;
 }

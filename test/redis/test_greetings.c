@@ -109,9 +109,9 @@ TEST(opened, error_of_a_server_that_stays_unready_is_reported)
 	struct tw_redis_error error;
 
 	refuse_next("INFO", passing[0], FOR_EVER);
-	tw_redis_set_patience(50 * TW_MILLISECOND);
+	set_patience(redis, 50 * TW_MILLISECOND);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
-	tw_redis_set_patience(0);
+	set_patience(redis, 0);
 	tw_redis_last_error(redis, &error);
 	assert_string_equal(error.text, passing[0] + 1);
 }
@@ -169,9 +169,9 @@ TEST(opened, tasks_that_do_not_reach_the_server_have_the_status_each)
 	/* One of them is invalid, and so is one of the last. */
 	tasks[1].key_size = tasks[COUNT - 1].key_size = 0;
 	refuse_next("INFO", passing[0], FOR_EVER);
-	tw_redis_set_patience(50 * TW_MILLISECOND);
+	set_patience(redis, 50 * TW_MILLISECOND);
 	assert_int_equal(tw_redis_add(redis, tasks, COUNT, each), TW_REDIS_UNREACHABLE);
-	tw_redis_set_patience(0);
+	set_patience(redis, 0);
 	tw_redis_last_error(redis, &error);
 	assert_string_equal(error.text, passing[0] + 1);
 	for (int i = 0; i < COUNT; i++)
@@ -197,9 +197,9 @@ TEST(opened, all_evals_of_a_pass_return_the_refusal)
 		call = call_begin(&redis->access->calls);
 		for (unsigned i = 0; i < 4; i++)
 			eval_begin(&evals[i], &script_count, &redis->space, i);
-		tw_redis_set_patience(-1);
+		set_patience(redis, -1);
 		call_run(&redis->access->calls, call, evals, 4);
-		tw_redis_set_patience(0);
+		set_patience(redis, 0);
 		for (unsigned i = 0; i < 4; i++)
 			assert_int_equal(evals[i].status, TW_REDIS_REFUSED);
 		assert_string_equal(call->error.text, refusal);
@@ -548,7 +548,7 @@ TEST(opened, script_is_sent_as_the_version_of_the_server_takes_it)
 		tw_redis_close(other);
 		/* This script may run while the memory is full. */
 		other = open_with(TW_SECOND);
-		assert_ok(other, tw_redis_pause(other, true));
+		assert_ok(other, tw_redis_set_limits(other, NULL, &(struct tw_redis_limits){0}));
 		assert_int_equal(scripts.flagged, cases[i].flagged);
 		tw_redis_close(other);
 	}

@@ -82,9 +82,9 @@ static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crow
 	return start_with(fixture, crowd, 8);
 }
 
-static void set(struct fixture *fixture, const char *group, struct tw_redis_group_limits limits)
+static void set(struct fixture *fixture, const char *group, struct tw_redis_limits limits)
 {
-	assert_ok(fixture->redis, tw_redis_set_group_limits(fixture->redis, group, &limits));
+	assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, group, &limits));
 }
 
 static void add_to(struct fixture *fixture, const char *group, int count)
@@ -113,7 +113,7 @@ TEST(one_shard, no_more_of_a_group_run_than_may)
 	struct crowd crowd = {.groups = {"a", "b"}, .takes = 5 * TW_MILLISECOND};
 	struct tw_redis_worker *workers[2];
 
-	set(fixture, "a", (struct tw_redis_group_limits){.running = MOST});
+	set(fixture, "a", (struct tw_redis_limits){.running = MOST});
 	for (int i = 0; i < 2; i++)
 		workers[i] = start(fixture, &crowd);
 	add_to(fixture, "a", COUNT);
@@ -135,8 +135,8 @@ TEST(one_shard, no_more_begin_in_a_second_than_may)
 	struct tw_redis_worker *worker;
 	int64_t begin;
 
-	set(fixture, "a", (struct tw_redis_group_limits){.per_second = RATE, .burst = BURST});
-	set(fixture, "one", (struct tw_redis_group_limits){.per_second = FAST, .burst = 1});
+	set(fixture, "a", (struct tw_redis_limits){.per_second = RATE, .burst = BURST});
+	set(fixture, "one", (struct tw_redis_limits){.per_second = FAST, .burst = 1});
 	add_to(fixture, "a", COUNT);
 	add_to(fixture, "b", COUNT);
 	add_to(fixture, "one", COUNT);
@@ -160,14 +160,14 @@ TEST(one_shard, paused_group_waits)
 	struct tw_redis_worker *worker;
 	int64_t begin;
 
-	set(fixture, "a", (struct tw_redis_group_limits){.weight = 2, .paused = true});
+	set(fixture, "a", (struct tw_redis_limits){.weight = 2, .paused = true});
 	add_to(fixture, "a", 5);
 	worker = start(fixture, &crowd);
 	add_to(fixture, "b", 20);
 	WAIT_UNTIL(done(&crowd, 1) == 20);
 	assert_int_equal(done(&crowd, 0), 0);
 	begin = wall_clock();
-	set(fixture, "a", (struct tw_redis_group_limits){.weight = 2});
+	set(fixture, "a", (struct tw_redis_limits){.weight = 2});
 	WAIT_UNTIL(done(&crowd, 0) == 5);
 	/* The worker continues at once, and does not wait for its next look. */
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
@@ -182,12 +182,12 @@ TEST(one_shard, lifted_limit_holds_up_nothing)
 	struct tw_redis_worker *worker;
 	int64_t begin;
 
-	set(fixture, "a", (struct tw_redis_group_limits){.per_second = 1});
+	set(fixture, "a", (struct tw_redis_limits){.per_second = 1});
 	worker = start(fixture, &crowd);
 	add_to(fixture, "a", COUNT);
 	WAIT_UNTIL(done(&crowd, 0) >= 1);
 	begin = wall_clock();
-	set(fixture, "a", (struct tw_redis_group_limits){0});
+	set(fixture, "a", (struct tw_redis_limits){0});
 	WAIT_UNTIL(done(&crowd, 0) == COUNT);
 	assert_true(wall_clock() - begin < 60 * TW_SECOND);
 	worker_stop(worker);
@@ -202,7 +202,7 @@ TEST(one_shard, what_a_dead_worker_had_is_free_again)
 	int64_t until_ms;
 	char word[40];
 
-	set(fixture, "a", (struct tw_redis_group_limits){.running = 1});
+	set(fixture, "a", (struct tw_redis_limits){.running = 1});
 	add_to(fixture, "a", 1);
 	tw_redis_batch_free(claim_for(fixture->redis, "a-0", 20 * TW_MILLISECOND));
 	wait_for(40 * TW_MILLISECOND);
@@ -249,7 +249,7 @@ TEST(one_shard, groups_share_what_a_busy_worker_can_do)
 	struct tw_redis_worker *worker;
 
 	for (int i = 0; i < 3; i++)
-		set(fixture, crowd.groups[i], (struct tw_redis_group_limits){.running = 50});
+		set(fixture, crowd.groups[i], (struct tw_redis_limits){.running = 50});
 	for (int i = 0; i < 4; i++)
 		add_to(fixture, crowd.groups[i], COUNT);
 	worker = start_with(fixture, &crowd, 4);
@@ -261,7 +261,7 @@ TEST(one_shard, groups_share_what_a_busy_worker_can_do)
 }
 
 /* Adds a task to each of `count` groups, which have those limits. */
-static void add_each(struct fixture *fixture, int count, struct tw_redis_group_limits limits)
+static void add_each(struct fixture *fixture, int count, struct tw_redis_limits limits)
 {
 	struct tw_redis_task *tasks = calloc((size_t)count, sizeof(*tasks));
 	char(*names)[24] = calloc((size_t)count, sizeof(*names));
@@ -286,7 +286,7 @@ TEST(one_shard, many_groups_with_limits_all_run)
 	struct crowd crowd = {0};
 	struct tw_redis_worker *worker;
 
-	add_each(fixture, COUNT, (struct tw_redis_group_limits){.running = 1});
+	add_each(fixture, COUNT, (struct tw_redis_limits){.running = 1});
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(!stats_of(fixture->redis).tasks);
 	worker_stop(worker);
@@ -299,7 +299,7 @@ TEST(one_shard, claim_ends_if_thousands_are_paused)
 	struct tw_redis_batch *batch;
 	tw_duration next = TW_FOREVER;
 
-	add_each(fixture, 1200, (struct tw_redis_group_limits){.paused = true});
+	add_each(fixture, 1200, (struct tw_redis_limits){.paused = true});
 	add_to(fixture, "other", 1);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, TW_HOUR, &batch, &next));
 	assert_int_equal(batch->count, 0);
@@ -317,7 +317,7 @@ TEST(one_shard, place_without_a_task_costs_no_permit)
 	struct tw_redis_worker *worker;
 	int64_t begin = wall_clock();
 
-	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
+	set(fixture, "g", (struct tw_redis_limits){.running = 1});
 	add_to(fixture, "g", 2);
 	/* The task leaves the group, and its place stays. */
 	add_task(fixture->redis, "g-0", TW_HOUR);
@@ -334,7 +334,7 @@ TEST(one_shard, claim_that_fails_gives_its_permits_back_once)
 	struct crowd crowd = {.groups = {"g"}, .takes = TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 
-	set(fixture, "g", (struct tw_redis_group_limits){.running = 1});
+	set(fixture, "g", (struct tw_redis_limits){.running = 1});
 	add_to(fixture, "g", COUNT);
 	/* A claim with due tasks needs this key. */
 	freeReplyObject(
@@ -355,39 +355,42 @@ struct rules {
 	char text[512];
 };
 
-static bool take_rule(void *context, const char *group, const struct tw_redis_group_limits *limits)
+static bool take_rule(void *context, const char *group, const struct tw_redis_limits *limits)
 {
 	struct rules *rules = context;
 	size_t used = strlen(rules->text);
 
-	snprintf(rules->text + used, sizeof(rules->text) - used, "%s=%u,%u,%u,%u,%d;", group,
-		 limits->weight, limits->running, limits->per_second, limits->burst,
-		 limits->paused);
+	snprintf(rules->text + used, sizeof(rules->text) - used, "%s=%u,%u,%u,%u,%d;",
+		 group ? group : "", limits->weight, limits->running, limits->per_second,
+		 limits->burst, limits->paused);
 	return true;
 }
 
 TEST(one_shard, rules_are_listed)
 {
 	struct fixture *fixture = *state;
-	struct tw_redis_group_limits limits = {.running = 9};
+	struct tw_redis_limits limits = {.running = 9};
 	struct rules rules = {""};
 
-	assert_int_equal(tw_redis_get_group_limits(fixture->redis, "a", &limits), TW_NOT_FOUND);
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "a", &limits));
 	assert_int_equal(limits.running, 0);
-	assert_ok(fixture->redis, tw_redis_each_group_limits(fixture->redis, take_rule, &rules));
-	assert_string_equal(rules.text, "");
+	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
+	assert_string_equal(rules.text, "=0,0,0,0,0;");
 	/* A field of patterns, which earlier versions had, is no group's. */
 	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s}groups // %b",
 					 fixture->name_space, "5 0 0 0 0 free-*\n", (size_t)17));
 	set(fixture, "last",
-	    (struct tw_redis_group_limits){
+	    (struct tw_redis_limits){
 		    .weight = 1, .running = UINT32_MAX, .per_second = 3, .burst = 4});
+	assert_ok(fixture->redis,
+		  tw_redis_set_limits(fixture->redis, NULL,
+				      &(struct tw_redis_limits){.running = 7, .paused = true}));
 	*rules.text = '\0';
-	assert_ok(fixture->redis, tw_redis_each_group_limits(fixture->redis, take_rule, &rules));
-	assert_string_equal(rules.text, "last=1,4294967295,3,4,0;");
-	assert_ok(fixture->redis, tw_redis_get_group_limits(fixture->redis, "last", &limits));
+	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
+	assert_string_equal(rules.text, "=0,7,0,0,1;last=1,4294967295,3,4,0;");
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "last", &limits));
 	assert_int_equal(limits.running, UINT32_MAX);
-	set(fixture, "last", (struct tw_redis_group_limits){0});
+	set(fixture, "last", (struct tw_redis_limits){0});
 	freeReplyObject(
 		redis_server_ask(&fixture->server, "HDEL {tw/%s}groups //", fixture->name_space));
 	assert_int_equal(
@@ -399,46 +402,48 @@ TEST(one_shard, rules_are_listed)
 TEST(fixture, limits_need_one_shard)
 {
 	struct tw_redis *redis = ((struct fixture *)*state)->redis;
-	struct tw_redis_group_limits limits = {.running = 1};
+	struct tw_redis_limits limits = {.running = 1};
 	struct tw_redis_error error;
 
-	assert_int_equal(tw_redis_set_group_limits(redis, "a", &limits), TW_REDIS_UNFIT);
+	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_REDIS_UNFIT);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "one shard"));
-	assert_int_equal(tw_redis_get_group_limits(redis, "a", &limits), TW_NOT_FOUND);
+	assert_ok(redis, tw_redis_get_limits(redis, "a", &limits));
+	assert_int_equal(limits.running, 0);
 	limits.per_second = 1;
-	assert_int_equal(tw_redis_set_group_limits(redis, "a", &limits), TW_REDIS_UNFIT);
-	limits = (struct tw_redis_group_limits){.weight = 2, .paused = true};
-	assert_ok(redis, tw_redis_set_group_limits(redis, "a", &limits));
-	assert_int_equal(tw_redis_set_limits(redis, &(struct tw_redis_limits){.running = 1}),
-			 TW_REDIS_UNFIT);
-	assert_int_equal(tw_redis_set_limits(redis, &(struct tw_redis_limits){.per_second = 1}),
-			 TW_REDIS_UNFIT);
-	assert_ok(redis, tw_redis_set_limits(redis, &(struct tw_redis_limits){0}));
+	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_REDIS_UNFIT);
+	limits = (struct tw_redis_limits){.weight = 2, .paused = true};
+	assert_ok(redis, tw_redis_set_limits(redis, "a", &limits));
+	limits = (struct tw_redis_limits){.paused = true, .running = 1};
+	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_REDIS_UNFIT);
+	limits = (struct tw_redis_limits){.paused = true, .per_second = 1};
+	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_REDIS_UNFIT);
+	assert_int_equal(stats_of(redis).paused, 0);
+	limits.per_second = 0;
+	assert_ok(redis, tw_redis_set_limits(redis, NULL, &limits));
+	assert_int_equal(stats_of(redis).paused, 4);
 }
 
 TEST(one_shard, bad_arguments_are_refused)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
-	struct tw_redis_group_limits limits = {.running = 1};
+	struct tw_redis_limits limits = {.running = 1};
 	char name[TW_REDIS_GROUP_MAX + 2];
 
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(tw_redis_set_group_limits(NULL, "a", &limits), TW_INVALID);
-	assert_int_equal(tw_redis_set_group_limits(redis, NULL, &limits), TW_INVALID);
-	assert_int_equal(tw_redis_set_group_limits(redis, "a", NULL), TW_INVALID);
-	assert_int_equal(tw_redis_set_group_limits(redis, "", &limits), TW_INVALID);
-	assert_int_equal(tw_redis_set_group_limits(redis, name, &limits), TW_INVALID);
-	assert_int_equal(tw_redis_set_group_limits(redis, "a\n", &limits), TW_REDIS_BAD_DATA);
+	assert_int_equal(tw_redis_set_limits(NULL, "a", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(redis, "a", NULL), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(redis, "", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(redis, name, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(redis, "a\n", &limits), TW_REDIS_BAD_DATA);
 	limits.weight = TW_REDIS_WEIGHT_MAX + 1;
-	assert_int_equal(tw_redis_set_group_limits(redis, "a", &limits), TW_INVALID);
-	assert_int_equal(tw_redis_get_group_limits(NULL, "a", &limits), TW_INVALID);
-	assert_int_equal(tw_redis_get_group_limits(redis, NULL, &limits), TW_INVALID);
-	assert_int_equal(tw_redis_get_group_limits(redis, "a", NULL), TW_INVALID);
-	assert_int_equal(tw_redis_each_group_limits(NULL, take_rule, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_each_group_limits(redis, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_get_limits(NULL, "a", &limits), TW_INVALID);
+	assert_int_equal(tw_redis_get_limits(redis, "a", NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each_limits(NULL, take_rule, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_each_limits(redis, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_drop_group(redis, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_drop_group(redis, "a\n", NULL), TW_REDIS_BAD_DATA);
 }

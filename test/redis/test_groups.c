@@ -124,10 +124,9 @@ TEST(one_shard, weights_are_shares_where_claims_end_within_a_turn)
 	size_t taken[3] = {0};
 
 	for (int i = 0; i < 3; i++) {
-		const struct tw_redis_group_limits limits = {.weight = 1u << i};
+		const struct tw_redis_limits limits = {.weight = 1u << i};
 
-		assert_ok(fixture->redis,
-			  tw_redis_set_group_limits(fixture->redis, groups[i], &limits));
+		assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, groups[i], &limits));
 		add_many_to(fixture->redis, groups[i], 20 << i);
 	}
 	for (size_t all = 4; all <= 140; all += 4) {

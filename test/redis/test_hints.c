@@ -103,7 +103,7 @@ TEST(fixture, earlier_task_is_hinted)
 	hints_open(&hints, fixture->redis);
 	add_task(fixture->redis, "a", 5 * TW_SECOND);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
-	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
+	assert_int_equal(shard, shard_of(fixture->redis, "a"));
 	assert_in_range(wait, 5 * TW_SECOND, 5 * TW_SECOND + 2 * TW_MILLISECOND);
 	assert_int_equal(move_task(fixture->redis, "a", TW_SECOND), TW_OK);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
@@ -121,7 +121,7 @@ static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
 
 	do
 		number_key(key, number++);
-	while (tw_redis_shard(redis, key, strlen(key)) != tw_redis_shard(redis, "a", 1));
+	while (shard_of(redis, key) != shard_of(redis, "a"));
 }
 
 /* One script call adds both, with one hint. */
@@ -155,7 +155,7 @@ TEST(fixture, released_task_is_hinted)
 	hints_open(&hints, fixture->redis);
 	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_SNOOZE), TW_OK);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
-	assert_int_equal(shard, tw_redis_shard(fixture->redis, "a", 1));
+	assert_int_equal(shard, shard_of(fixture->redis, "a"));
 	assert_int_equal(wait, 0);
 	tw_redis_batch_free(batch);
 	hints_close(&hints);
@@ -174,8 +174,7 @@ TEST(fixture, later_and_far_tasks_are_not_hinted)
 		char key[16];
 
 		snprintf(key, sizeof(key), "key %d", i);
-		if (tw_redis_shard(fixture->redis, key, strlen(key)) ==
-		    tw_redis_shard(fixture->redis, "first", 5))
+		if (shard_of(fixture->redis, key) == shard_of(fixture->redis, "first"))
 			add_task(fixture->redis, key, 6 * TW_SECOND);
 		else
 			add_task(fixture->redis, key, TW_MINUTE);
@@ -290,10 +289,10 @@ TEST(one_shard, documented_rights_are_enough)
 	assert_int_equal(find_task(redis, "task-1").status, TW_OK);
 	assert_ok(redis, tw_redis_each(redis, TW_REDIS_TASKS, give_one, &count));
 	assert_int_equal(count, 6);
-	assert_ok(redis, tw_redis_pause(redis, true));
-	assert_ok(redis, tw_redis_pause(redis, false));
-	assert_ok(redis, tw_redis_set_limits(redis, &limits));
-	assert_ok(redis, tw_redis_get_limits(redis, &limits));
+	set_paused(redis, true);
+	set_paused(redis, false);
+	assert_ok(redis, tw_redis_set_limits(redis, NULL, &limits));
+	assert_ok(redis, tw_redis_get_limits(redis, NULL, &limits));
 	assert_int_equal(stats_of(redis).tasks, 5);
 	worker = worker_start(&options, &worker_options);
 	WAIT_UNTIL(ends_count(&runs) == 1);

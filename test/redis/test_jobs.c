@@ -10,7 +10,7 @@
 
 static void spoil(struct fixture *fixture, const char *key, const char *record)
 {
-	unsigned shard = tw_redis_shard(fixture->redis, key, strlen(key));
+	unsigned shard = shard_of(fixture->redis, key);
 
 	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s/%u}body %s %s",
 					 fixture->name_space, shard, key, record));
@@ -51,7 +51,7 @@ TEST(fixture, key_longer_than_any_of_ours_is_broken)
 TEST(fixture, task_without_a_record_is_taken_out)
 {
 	struct fixture *fixture = *state;
-	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	unsigned shard = shard_of(fixture->redis, "a");
 
 	add_task(fixture->redis, "a", 0);
 	freeReplyObject(redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}body a",
@@ -63,7 +63,7 @@ TEST(fixture, task_without_a_record_is_taken_out)
 TEST(fixture, task_that_loses_its_record_on_lease_can_be_failed)
 {
 	struct fixture *fixture = *state;
-	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	unsigned shard = shard_of(fixture->redis, "a");
 	struct tw_redis_batch *batch;
 
 	batch = claim_new(fixture->redis, "a", TW_MINUTE);
@@ -78,7 +78,7 @@ TEST(fixture, task_that_loses_its_record_on_lease_can_be_failed)
 TEST(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 {
 	struct fixture *fixture = *state;
-	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	unsigned shard = shard_of(fixture->redis, "a");
 	const char *name_space = fixture->name_space;
 	struct tw_redis_batch *first;
 	struct tw_redis_batch *second;
@@ -243,8 +243,7 @@ static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsign
 	struct batch *batch;
 	size_t count;
 
-	claim_write(&call->eval, &redis->space, tw_redis_shard(redis, "a", 1), 10, TW_MINUTE,
-		    claim);
+	claim_write(&call->eval, &redis->space, shard_of(redis, "a"), 10, TW_MINUTE, claim);
 	assert_ok(redis, call_ask(redis, call));
 	assert_int_equal(claim_read(&call->eval, &batch), TW_OK);
 	call_end(&redis->access->calls, call, TW_OK);
@@ -393,8 +392,7 @@ TEST(fixture, jobs_that_cannot_be_reported_have_the_status_each)
 	/* These two are in different shards, so one call does not report both. */
 	do
 		number_key(key, number++);
-	while (tw_redis_shard(fixture->redis, key, strlen(key)) ==
-	       tw_redis_shard(fixture->redis, "a", 1));
+	while (shard_of(fixture->redis, key) == shard_of(fixture->redis, "a"));
 	batches[0] = claim_new(fixture->redis, "a", TW_MINUTE);
 	batches[1] = claim_new(fixture->redis, key, TW_MINUTE);
 	for (int i = 0; i < 2; i++)

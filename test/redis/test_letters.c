@@ -32,7 +32,7 @@ static enum tw_status add_letter(struct tw_redis *redis, const char *key, int64_
 static int64_t indexed(struct fixture *fixture, const char *key)
 {
 	return redis_server_number(&fixture->server, "ZCARD {tw/%s/%u}died", fixture->name_space,
-				   tw_redis_shard(fixture->redis, key, strlen(key)));
+				   shard_of(fixture->redis, key));
 }
 
 TEST(fixture, letter_that_is_put_there_is_all_that_it_was)
@@ -63,8 +63,7 @@ TEST(fixture, letter_of_a_failed_task_is_in_the_order_of_deaths)
 	tw_redis_batch_free(batch);
 	assert_int_equal(indexed(fixture, "a"), 1);
 	assert_int_equal(redis_server_number(&fixture->server, "ZSCORE {tw/%s/%u}died a",
-					     fixture->name_space,
-					     tw_redis_shard(fixture->redis, "a", 1)),
+					     fixture->name_space, shard_of(fixture->redis, "a")),
 			 find_dead(fixture->redis, "a").due_ms);
 }
 
@@ -115,7 +114,7 @@ TEST(fixture, invalid_letter_is_refused)
 static void key_of_shard(const struct tw_redis *redis, unsigned shard, int number,
 			 char key[KEY_SIZE])
 {
-	for (int i = 0; i == 0 || tw_redis_shard(redis, key, strlen(key)) != shard; i++)
+	for (int i = 0; i == 0 || shard_of(redis, key) != shard; i++)
 		snprintf(key, KEY_SIZE, "letter-%d-%d", number, i);
 }
 

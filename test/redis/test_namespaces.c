@@ -61,7 +61,7 @@ TEST(fixture, pause_of_one_namespace_is_no_pause_of_another)
 	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
 
-	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
+	set_paused(fixture->redis, true);
 	add_task(fixture->redis, "a", 0);
 	assert_nothing_due(fixture->redis, "a");
 	tw_redis_batch_free(claim_new(second, "a", TW_MINUTE));
@@ -96,9 +96,8 @@ TEST(fixture, unused_namespace_is_deleted)
 	assert_int_equal(tw_redis_drop_namespace(fixture->redis, false), TW_EXISTS);
 	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, "a", 1));
 	assert_ok(fixture->redis,
-		  tw_redis_set_group_limits(fixture->redis, "g",
-					    &(struct tw_redis_group_limits){.weight = 2}));
-	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
+		  tw_redis_set_limits(fixture->redis, "g", &(struct tw_redis_limits){.weight = 2}));
+	set_paused(fixture->redis, true);
 	assert_true(count_all_keys(fixture, fixture->name_space) >= 2 * SHARDS);
 	assert_ok(fixture->redis, tw_redis_drop_namespace(fixture->redis, false));
 	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);

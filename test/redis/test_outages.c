@@ -298,7 +298,7 @@ TEST(opened, lost_reply_to_a_claim_brings_the_task_back)
 	struct tw_redis *direct = open_at(server.url);
 	struct tw_redis *through = open_at(proxy.url);
 	struct tw_redis_batch *batch = NULL;
-	unsigned shard = tw_redis_shard(direct, "a", 1);
+	unsigned shard = shard_of(direct, "a");
 
 	/* The server knows the script, and the client the shard. */
 	assert_ok(through, tw_redis_claim(through, shard, 1, TW_SECOND, &batch, NULL));
@@ -413,9 +413,9 @@ TEST(opened, server_that_lacks_replicas_is_waited_for)
 	pthread_t thread;
 
 	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 1"));
-	tw_redis_set_patience(-1);
+	set_patience(redis, -1);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
-	tw_redis_set_patience(0);
+	set_patience(redis, 0);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "NOREPLICAS"));
 	assert_int_equal(pthread_create(&thread, NULL, give_replicas_up, NULL), 0);

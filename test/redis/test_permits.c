@@ -56,7 +56,7 @@ static void set_limits(struct fixture *fixture, unsigned running, unsigned per_s
 {
 	const struct tw_redis_limits limits = {.running = running, .per_second = per_second};
 
-	assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, &limits));
+	assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, NULL, &limits));
 }
 
 static long long workers_reported(struct fixture *fixture)
@@ -112,7 +112,7 @@ TEST(one_shard, limits_that_are_lifted_hold_up_nothing)
 	int64_t begin;
 
 	set_limits(fixture, 0, 1);
-	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, &found));
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, NULL, &found));
 	assert_int_equal(found.running, 0);
 	assert_int_equal(found.per_second, 1);
 	worker = start(fixture, &crowd);
@@ -122,7 +122,7 @@ TEST(one_shard, limits_that_are_lifted_hold_up_nothing)
 	set_limits(fixture, 0, 0);
 	WAIT_UNTIL(done(&crowd) == COUNT);
 	assert_true(wall_clock() - begin < 60 * TW_SECOND);
-	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, &found));
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, NULL, &found));
 	assert_int_equal(found.running + found.per_second, 0);
 	stop(worker);
 }
@@ -226,11 +226,16 @@ TEST(one_shard, bad_arguments_are_refused)
 	struct fixture *fixture = *state;
 	struct tw_redis_limits limits = {.running = 1, .per_second = 1};
 
-	assert_int_equal(tw_redis_set_limits(NULL, &limits), TW_INVALID);
-	assert_int_equal(tw_redis_set_limits(fixture->redis, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_get_limits(NULL, &limits), TW_INVALID);
-	assert_int_equal(tw_redis_get_limits(fixture->redis, NULL), TW_INVALID);
-	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, &limits));
+	assert_int_equal(tw_redis_set_limits(NULL, NULL, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_set_limits(fixture->redis, NULL, NULL), TW_INVALID);
+	assert_int_equal(tw_redis_get_limits(NULL, NULL, &limits), TW_INVALID);
+	assert_int_equal(tw_redis_get_limits(fixture->redis, NULL, NULL), TW_INVALID);
+	/* These are a group's. */
+	limits.weight = 2;
+	assert_int_equal(tw_redis_set_limits(fixture->redis, NULL, &limits), TW_INVALID);
+	limits = (struct tw_redis_limits){.burst = 2};
+	assert_int_equal(tw_redis_set_limits(fixture->redis, NULL, &limits), TW_INVALID);
+	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, NULL, &limits));
 	assert_int_equal(limits.running + limits.per_second, 0);
 }
 

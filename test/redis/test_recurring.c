@@ -300,8 +300,7 @@ TEST(fixture, dead_occurrences_can_be_retried)
 	for (int i = 0; i < COUNT; i++) {
 		found = occurrence_letter(fixture, first + i * PERIOD_MS, key);
 		assert_int_equal(found.status, TW_OK);
-		assert_int_equal(tw_redis_shard(fixture->redis, key, strlen(key)),
-				 tw_redis_shard(fixture->redis, "a", 1));
+		assert_int_equal(shard_of(fixture->redis, key), shard_of(fixture->redis, "a"));
 		assert_ok(fixture->redis, tw_redis_retry(fixture->redis, key, strlen(key)));
 		batch = await_claim(fixture->redis, key, TW_MINUTE);
 		assert_int_equal(only_job(batch)->key_size, strlen(key));

@@ -236,14 +236,14 @@ TEST(opened, pause_of_one_namespace_holds_up_no_other)
 {
 	struct tw_redis_worker *worker;
 
-	assert_ok(clients[0], tw_redis_pause(clients[0], true));
+	set_paused(clients[0], true);
 	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 	add_many_to(0, 20);
 	add_many_to(1, 20);
 	WAIT_UNTIL(ends_count(&runs) == 20);
 	assert_int_equal(runs_of(1, 20), 20);
 	assert_int_equal(stats_of(clients[0]).due, 20);
-	assert_ok(clients[0], tw_redis_pause(clients[0], false));
+	set_paused(clients[0], false);
 	WAIT_UNTIL(ends_count(&runs) == 40);
 	worker_stop(worker);
 }
@@ -253,7 +253,7 @@ TEST(opened, limits_of_one_namespace_hold_only_for_it)
 	const struct tw_redis_limits one = {.running = 1};
 	struct tw_redis_worker *worker;
 
-	assert_ok(clients[0], tw_redis_set_limits(clients[0], &one));
+	assert_ok(clients[0], tw_redis_set_limits(clients[0], NULL, &one));
 	runs.gate_is_shut = true;
 	add_many_to(0, 5);
 	add_many_to(1, 7);
@@ -266,7 +266,7 @@ TEST(opened, limits_of_one_namespace_hold_only_for_it)
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) == 12);
 	/* The worker hears of the removed limits in that namespace, too. */
-	assert_ok(clients[0], tw_redis_set_limits(clients[0], &(struct tw_redis_limits){0}));
+	assert_ok(clients[0], tw_redis_set_limits(clients[0], NULL, &(struct tw_redis_limits){0}));
 	pthread_mutex_lock(&runs.lock);
 	runs.gate_is_shut = true;
 	pthread_mutex_unlock(&runs.lock);

@@ -201,7 +201,7 @@ TEST(opened, page_shows_each_namespace)
 	port = pages_start(&worker, &environment, ARGUMENTS(both));
 	free(pages_await_metric(port, metric("twr_dead_total", second_name, ""), 1).text);
 	free(pages_await_metric(port, metric("twr_dead_total", fixture->name_space, ""), 2).text);
-	assert_ok(second, tw_redis_pause(second, true));
+	set_paused(second, true);
 	free(pages_await_metric(port, metric("twr_paused", second_name, ""), 1).text);
 	status = read_status(port);
 	for (size_t i = 0; i < 2; i++) {

@@ -5,6 +5,8 @@
  */
 #include "support/fixture.h"
 
+#include "redis/client/client.h"
+
 static const tw_duration long_lease = TW_HOUR;
 static const tw_duration short_lease = 20 * TW_MILLISECOND;
 
@@ -68,7 +70,7 @@ TEST(fixture, due_time_is_returned_and_rounded_up)
 TEST(fixture, claim_returns_when_to_look_again)
 {
 	struct fixture *fixture = *state;
-	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	unsigned shard = shard_of(fixture->redis, "a");
 	struct tw_redis_batch *batch = NULL;
 	tw_duration next = 0;
 
@@ -87,7 +89,7 @@ TEST(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
 {
 	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = NULL;
-	unsigned shard = tw_redis_shard(fixture->redis, "a", 1);
+	unsigned shard = shard_of(fixture->redis, "a");
 	tw_duration next = -1;
 	unsigned added = 0;
 	char first[KEY_SIZE] = "";
@@ -95,7 +97,7 @@ TEST(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
 
 	for (unsigned i = 0; added < 5; i++) {
 		number_key(key, (int)i);
-		if (tw_redis_shard(fixture->redis, key, strlen(key)) != shard)
+		if (shard_of(fixture->redis, key) != shard)
 			continue;
 		add_task(fixture->redis, key, TW_HOUR);
 		/* The last one added has been due longest. */
@@ -202,8 +204,9 @@ TEST(fixture, keys_and_bodies_are_any_bytes)
 		body[i] = (char)(i * 11 + i / 256);
 	add_one(fixture->redis, &task);
 	assert_ok(fixture->redis,
-		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, key, sizeof(key)),
-				 10, long_lease, &batch, NULL));
+		  tw_redis_claim(fixture->redis,
+				 space_shard(&fixture->redis->space, key, sizeof(key)), 10,
+				 long_lease, &batch, NULL));
 	assert_int_equal(only_job(batch)->key_size, sizeof(key));
 	assert_memory_equal(only_job(batch)->key, key, sizeof(key));
 	assert_int_equal(only_job(batch)->body_size, sizeof(body));
@@ -244,14 +247,10 @@ TEST(fixture, bad_arguments_are_invalid)
 	assert_int_equal(tw_redis_cancel(redis, "a", 1, TW_REDIS_WHOLE + 1), TW_INVALID);
 	assert_int_equal(tw_redis_move(redis, "a", 1, -1, 0, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_move(redis, "", 0, 1, 0, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_set_limits(redis, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_get_limits(redis, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_finish(redis, NULL, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_start(NULL, NULL, NULL, NULL), TW_INVALID);
 	tw_redis_last_error(redis, NULL);
 	tw_redis_last_error(NULL, NULL);
-	assert_int_equal(tw_redis_shard(NULL, "a", 1), 0);
-	assert_int_equal(tw_redis_shard(redis, NULL, 1), 0);
 	assert_int_equal(tw_redis_shard_count(NULL), 0);
 	tw_redis_close(NULL);
 	tw_redis_batch_free(NULL);
@@ -804,16 +803,6 @@ TEST(fixture, scripts_that_redis_forgets_are_sent_again)
 		tw_redis_batch_free(batch);
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-}
-
-TEST(fixture, ping_measures_a_round_trip)
-{
-	struct fixture *fixture = *state;
-	tw_duration took = 0;
-
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, &took));
-	assert_in_range(took, 1, 10 * TW_SECOND);
-	assert_ok(fixture->redis, tw_redis_ping(fixture->redis, NULL));
 }
 
 enum { MODEL_KEYS = 40 };

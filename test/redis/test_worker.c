@@ -246,7 +246,7 @@ TEST(opened, tasks_that_come_together_run_at_a_time)
 	for (int number = 0, i = 0; i < TASKS; number++) {
 		number_key(keys[i], number);
 		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
-		i += tw_redis_shard(fixture->redis, keys[i], tasks[i].key_size) == 0;
+		i += shard_of(fixture->redis, keys[i]) == 0;
 	}
 	runs.gate_is_shut = true;
 	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = TASKS});
@@ -386,12 +386,11 @@ TEST(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 	runs.gate_is_shut = true;
 	add_task(fixture->redis, "begun", 0);
 	WAIT_UNTIL(runs_count(&runs) == 1);
-	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
+	set_paused(fixture->redis, true);
 	assert_int_equal(stats_of(fixture->redis).paused, tw_redis_shard_count(fixture->redis));
 	add_task(fixture->redis, "later", 0);
-	assert_ok(fixture->redis,
-		  tw_redis_claim(fixture->redis, tw_redis_shard(fixture->redis, "later", 5), 1,
-				 TW_SECOND, &batch, &next));
+	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, shard_of(fixture->redis, "later"),
+						 1, TW_SECOND, &batch, &next));
 	assert_int_equal(batch->count, 0);
 	assert_int_equal(next, TW_FOREVER);
 	tw_redis_batch_free(batch);
@@ -402,7 +401,7 @@ TEST(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 	wait_for(500 * TW_MILLISECOND);
 	resumed = wall_clock();
-	assert_ok(fixture->redis, tw_redis_pause(fixture->redis, false));
+	set_paused(fixture->redis, false);
 	assert_int_equal(stats_of(fixture->redis).paused, 0);
 	WAIT_UNTIL(ends_count_of(&runs, "later", TW_REDIS_END_DONE) == 1);
 	assert_true(run_of(&runs, "later", 0).began >= resumed);
@@ -416,9 +415,9 @@ TEST(opened, pausing_twice_is_pausing_once)
 	struct fixture *fixture = *state;
 
 	for (int i = 0; i < 2; i++)
-		assert_ok(fixture->redis, tw_redis_pause(fixture->redis, true));
+		set_paused(fixture->redis, true);
 	for (int i = 0; i < 2; i++)
-		assert_ok(fixture->redis, tw_redis_pause(fixture->redis, false));
+		set_paused(fixture->redis, false);
 	assert_int_equal(stats_of(fixture->redis).paused, 0);
 }
 

@@ -28,17 +28,6 @@
 enum { IDLE_MAX = 16 };
 static const size_t record_kept_max = 65536;
 
-/* The thread has set this patience. 0 means the settings' one. */
-static _Thread_local tw_duration patience_of_thread;
-
-tw_duration tw_redis_set_patience(tw_duration patience)
-{
-	tw_duration before = patience_of_thread;
-
-	patience_of_thread = patience;
-	return before;
-}
-
 bool calls_are_own(const struct calls *calls)
 {
 	return fork_guard_is_open(&calls->guard);
@@ -286,8 +275,7 @@ static void calls_refuse(struct call *call, struct eval *evals, size_t count)
 
 void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count)
 {
-	tw_duration patience =
-		patience_of_thread ? patience_of_thread : calls->router->settings->patience;
+	tw_duration patience = calls->router->settings->patience;
 	tw_duration deadline =
 		time_add(clock_read_real(CLOCK_MONOTONIC), patience > 0 ? patience : 0);
 	int state;

@@ -65,8 +65,7 @@ void calls_note(struct calls *calls, enum tw_status status, const char *text);
 
 /* Returns a call, or NULL without memory. */
 struct call *call_begin(struct calls *calls);
-/* Runs the evals. Each then has its status and reply. Tries for the thread's patience
- * (tw_redis_set_patience). */
+/* Runs the evals. Each then has its status and reply. Tries for the patience of the settings. */
 void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count);
 /* Notes the call's error, if it has one, and frees the call. Returns the status. */
 enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status status);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/reserved.h"
 #include "record.h"
 #include "recurrence.h"
@@ -138,10 +137,11 @@ static enum tw_status handle_open(struct tw_redis **redis, const struct tw_redis
 		status = open_router(opened, error);
 	}
 	if (status == TW_OK) {
-		tw_duration patience = tw_redis_set_patience(-1);
+		tw_duration patience = settings->patience;
 
+		settings->patience = -1;
 		status = layout_check(opened, error);
-		tw_redis_set_patience(patience);
+		settings->patience = patience;
 	}
 	if (status != TW_OK) {
 		tw_redis_close(opened);
@@ -246,11 +246,6 @@ void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
 	pthread_mutex_unlock(&redis->access->calls.lock);
 }
 
-unsigned tw_redis_shard(const struct tw_redis *redis, const void *key, size_t key_size)
-{
-	return redis && key ? space_shard(&redis->space, key, key_size) : 0;
-}
-
 void tw_redis_write_key(const void *key, size_t key_size, char *text)
 {
 	const unsigned char *bytes = key;
@@ -300,24 +295,6 @@ static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int
 			*due_ms = eval_integer(&call->eval, 0, 0);
 	}
 	return call_end(&redis->access->calls, call, status);
-}
-
-enum tw_status tw_redis_ping(struct tw_redis *redis, tw_duration *took)
-{
-	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
-	struct call *call;
-	enum tw_status status;
-
-	if (!redis)
-		return TW_INVALID;
-	call = call_begin(&redis->access->calls);
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_count, &redis->space, 0);
-	status = call_end(&redis->access->calls, call, call_ask(redis, call));
-	if (status == TW_OK && took)
-		*took = clock_read_real(CLOCK_MONOTONIC) - start;
-	return status;
 }
 
 static const char *const mode_names[] = {"any", "new", "replace"};

@@ -50,9 +50,6 @@ replies_read answers_check;
  * replies are read also if a shard has failed. */
 enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 			  const char *const *arguments, replies_read *read, void *result);
-/* Returns TW_REDIS_UNFIT, and notes why, if there are limits and the namespace has several shards:
- * permits are for one shard. */
-enum tw_status limits_check(struct tw_redis *redis, unsigned running, unsigned per_second);
 /* Runs the call's eval. */
 enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 

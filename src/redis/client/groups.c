@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * groups.c has the calls about limits of groups, and the one that drains a group. The namespace's
- * own keys have the rules by which permits are given (scripts/group_permit.lua). Each shard has a
- * copy, so that its claims know which groups need permits, their weights, and what is paused.
+ * groups.c has the calls about limits, of the namespace and of its groups, and the one that drains
+ * a group. The namespace's own keys have the limits by which permits are given (scripts/permit.lua,
+ * scripts/group_permit.lua). A shard has its pause and a copy of the groups' rules, so that its
+ * claims know which groups need permits, their weights, and what is paused.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +14,16 @@
 #include "record.h"
 
 /* DRAINED is how many tasks a script drains at most. */
-enum { RULE_SIZE = 64, PAGE = 1000, DRAINED = 1000 };
+enum { RULE_SIZE = 64, CURSOR_SIZE = 24, PAGE = 1000, DRAINED = 1000 };
 
-static void rule_write(char rule[RULE_SIZE], const struct tw_redis_group_limits *limits)
+static void rule_write(char rule[RULE_SIZE], const struct tw_redis_limits *limits)
 {
 	snprintf(rule, RULE_SIZE, "%u %u %u %u %d", limits->weight, limits->running,
 		 limits->per_second, limits->burst, limits->paused);
 }
 
 /* Reads what rule_write() has written. Returns false if it is no rule. */
-static bool rule_read(struct tw_redis_group_limits *limits, const char *rule)
+static bool rule_read(struct tw_redis_limits *limits, const char *rule)
 {
 	unsigned *const fields[] = {&limits->weight, &limits->running, &limits->per_second,
 				    &limits->burst};
@@ -40,52 +41,91 @@ static bool rule_read(struct tw_redis_group_limits *limits, const char *rule)
 static enum tw_status name_check(struct tw_redis *redis, const char *group)
 {
 	struct tw_redis_error error = {0};
-	enum tw_status status = redis && group ? group_check(group, &error) : TW_INVALID;
+	enum tw_status status = group_check(group, &error);
 
-	if (redis && status != TW_OK)
+	if (status != TW_OK)
 		calls_note(&redis->access->calls, status, error.text);
 	return status;
 }
 
-/* Sets the rule among the namespace's own keys. */
-static enum tw_status own_rule_set(struct tw_redis *redis, const char *const *arguments)
+/* Checks limits of the group, or of the namespace if it is NULL. */
+static enum tw_status limits_check(struct tw_redis *redis, const char *group,
+				   const struct tw_redis_limits *limits)
+{
+	enum tw_status status = name_check(redis, group);
+
+	if (limits->weight > TW_REDIS_WEIGHT_MAX || !reserved_are_0(limits->reserved) ||
+	    (!group && (limits->weight || limits->burst)))
+		return TW_INVALID;
+	if (status == TW_OK && (limits->running || limits->per_second) &&
+	    redis->space.shards != 1) {
+		status = TW_REDIS_UNFIT;
+		calls_note(&redis->access->calls, status,
+			   "limits need a namespace with one shard, and this one has more");
+	}
+	return status;
+}
+
+/* Runs the script for the namespace's own keys. */
+static enum tw_status own_run(struct tw_redis *redis, const struct script *script,
+			      const char *const *arguments)
 {
 	struct call *call = call_begin(&redis->access->calls);
 
 	if (!call)
 		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_group_rule, &redis->space, SHARD_NONE);
+	eval_begin(&call->eval, script, &redis->space, SHARD_NONE);
 	for (; *arguments; arguments++)
 		eval_text(&call->eval, *arguments);
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
-enum tw_status tw_redis_set_group_limits(struct tw_redis *redis, const char *group,
-					 const struct tw_redis_group_limits *limits)
+static enum tw_status group_set(struct tw_redis *redis, const char *group,
+				const struct tw_redis_limits *limits)
 {
 	char rule[RULE_SIZE];
 	const char *const arguments[] = {group, rule, NULL};
-	enum tw_status status = limits ? name_check(redis, group) : TW_INVALID;
+	enum tw_status status;
 
-	if (status == TW_OK &&
-	    (limits->weight > TW_REDIS_WEIGHT_MAX || !reserved_are_0(limits->reserved)))
-		status = TW_INVALID;
-	if (status == TW_OK)
-		status = limits_check(redis, limits->running, limits->per_second);
-	if (status != TW_OK)
-		return status;
 	rule_write(rule, limits);
-	status = own_rule_set(redis, arguments);
+	status = own_run(redis, &script_group_rule, arguments);
 	return status == TW_OK
 		       ? shards_run(redis, &script_group_rule, arguments, answers_check, NULL)
 		       : status;
+}
+
+static enum tw_status namespace_set(struct tw_redis *redis, const struct tw_redis_limits *limits)
+{
+	char running[16];
+	char per_second[16];
+	char shards[16];
+	const char *const own[] = {running, per_second, redis->space.channel, shards, NULL};
+	const char *const pause[] = {limits->paused ? "1" : "0", NULL};
+	enum tw_status status;
+
+	snprintf(running, sizeof(running), "%u", limits->running);
+	snprintf(per_second, sizeof(per_second), "%u", limits->per_second);
+	snprintf(shards, sizeof(shards), "%u", redis->space.shards);
+	status = own_run(redis, &script_set_limits, own);
+	return status == TW_OK ? shards_run(redis, &script_pause, pause, answers_check, NULL)
+			       : status;
+}
+
+enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *group,
+				   const struct tw_redis_limits *limits)
+{
+	enum tw_status status = redis && limits ? limits_check(redis, group, limits) : TW_INVALID;
+
+	if (status != TW_OK)
+		return status;
+	return group ? group_set(redis, group, limits) : namespace_set(redis, limits);
 }
 
 /* A visit passes names with rules to `each`. */
 struct visit {
 	struct tw_redis *redis;
 	const char *name; /* the one that is asked for; "" means all */
-	tw_redis_group_limits_fn *each;
+	tw_redis_limits_fn *each;
 	void *context;
 	bool ended; /* `each` returned false */
 };
@@ -93,7 +133,7 @@ struct visit {
 static void rules_visit(struct visit *visit, const redisReply *items)
 {
 	for (size_t i = 0; i + 1 < items->elements && !visit->ended; i += 2) {
-		struct tw_redis_group_limits limits = {0};
+		struct tw_redis_limits limits = {0};
 		const char *name = items->element[i]->str;
 
 		/* A turn that was cut short has a field, too (scripts/shared/rules.lua). */
@@ -104,7 +144,7 @@ static void rules_visit(struct visit *visit, const redisReply *items)
 }
 
 /* Asks for a page at the cursor, which then is that of the next. */
-static enum tw_status page_visit(struct visit *visit, char cursor[24])
+static enum tw_status page_visit(struct visit *visit, char cursor[CURSOR_SIZE])
 {
 	struct calls *calls = &visit->redis->access->calls;
 	struct call *call = call_begin(calls);
@@ -124,22 +164,69 @@ static enum tw_status page_visit(struct visit *visit, char cursor[24])
 	}
 	status = call_end(calls, call, status);
 	if (status == TW_OK) {
-		snprintf(cursor, 24, "%.20s", reply->element[0]->str);
+		snprintf(cursor, CURSOR_SIZE, "%.20s", reply->element[0]->str);
 		rules_visit(visit, reply->element[1]);
 		freeReplyObject(reply);
 	}
 	return status;
 }
 
-enum tw_status tw_redis_each_group_limits(struct tw_redis *redis, tw_redis_group_limits_fn *each,
-					  void *context)
+static enum tw_status namespace_get(struct tw_redis *redis, struct tw_redis_limits *limits)
+{
+	struct call *call = call_begin(&redis->access->calls);
+	struct tw_redis_stats stats;
+	enum tw_status status;
+
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, &script_limits, &redis->space, SHARD_NONE);
+	status = call_ask(redis, call);
+	if (status == TW_OK) {
+		limits->running = (unsigned)eval_integer(&call->eval, 0, 0);
+		limits->per_second = (unsigned)eval_integer(&call->eval, 1, 0);
+	}
+	status = call_end(&redis->access->calls, call, status);
+	if (status == TW_OK)
+		status = tw_redis_get_stats(redis, &stats);
+	limits->paused = status == TW_OK && stats.paused;
+	return status;
+}
+
+static bool take_limits(void *context, const char *group, const struct tw_redis_limits *limits)
+{
+	(void)group;
+	*(struct tw_redis_limits *)context = *limits;
+	return false;
+}
+
+enum tw_status tw_redis_get_limits(struct tw_redis *redis, const char *group,
+				   struct tw_redis_limits *limits)
+{
+	struct visit visit = {
+		.redis = redis, .name = group, .each = take_limits, .context = limits};
+	char cursor[CURSOR_SIZE] = "0";
+	enum tw_status status;
+
+	if (!redis || !limits)
+		return TW_INVALID;
+	*limits = (struct tw_redis_limits){0};
+	if (!group)
+		return namespace_get(redis, limits);
+	status = name_check(redis, group);
+	return status == TW_OK ? page_visit(&visit, cursor) : status;
+}
+
+enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *each, void *context)
 {
 	struct visit visit = {.redis = redis, .name = "", .each = each, .context = context};
 	enum tw_status status = redis && each ? TW_OK : TW_INVALID;
-	char cursor[24] = "0";
-	char last[24];
+	struct tw_redis_limits own = {0};
+	char cursor[CURSOR_SIZE] = "0";
+	char last[CURSOR_SIZE];
 
-	if (status != TW_OK)
+	if (status == TW_OK)
+		status = namespace_get(redis, &own);
+	if (status != TW_OK || !each(context, NULL, &own))
 		return status;
 	do {
 		memcpy(last, cursor, sizeof(last));
@@ -148,41 +235,6 @@ enum tw_status tw_redis_each_group_limits(struct tw_redis *redis, tw_redis_group
 	} while (status == TW_OK && !visit.ended && strcmp(cursor, "0") != 0 &&
 		 strcmp(cursor, last) != 0);
 	return status;
-}
-
-/* What tw_redis_get_group_limits() looks for. */
-struct wanted {
-	const char *name;
-	struct tw_redis_group_limits limits; /* all 0 if none are found */
-	bool found;
-};
-
-static bool take_wanted(void *context, const char *group,
-			const struct tw_redis_group_limits *limits)
-{
-	struct wanted *wanted = context;
-
-	if (!strcmp(group, wanted->name)) {
-		wanted->limits = *limits;
-		wanted->found = true;
-	}
-	return !wanted->found;
-}
-
-enum tw_status tw_redis_get_group_limits(struct tw_redis *redis, const char *group,
-					 struct tw_redis_group_limits *limits)
-{
-	struct wanted wanted = {.name = group};
-	struct visit visit = {
-		.redis = redis, .name = group, .each = take_wanted, .context = &wanted};
-	char cursor[24] = "0";
-	enum tw_status status = limits ? name_check(redis, group) : TW_INVALID;
-
-	if (status == TW_OK)
-		status = page_visit(&visit, cursor);
-	if (limits)
-		*limits = wanted.limits;
-	return status == TW_OK && !wanted.found ? TW_NOT_FOUND : status;
 }
 
 /* Drains the shard's part of the group. */
@@ -209,7 +261,7 @@ static enum tw_status shard_drain(struct tw_redis *redis, unsigned shard, const 
 
 enum tw_status tw_redis_drop_group(struct tw_redis *redis, const char *group, uint64_t *removed)
 {
-	enum tw_status status = name_check(redis, group);
+	enum tw_status status = redis && group ? name_check(redis, group) : TW_INVALID;
 	uint64_t count = 0;
 
 	for (unsigned shard = 0; status == TW_OK && shard < redis->space.shards; shard++)

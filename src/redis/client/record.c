@@ -19,9 +19,11 @@
 enum { DEFAULT_ATTEMPTS = 8 };
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
-const char *tw_redis_method_name(enum tw_redis_method method)
+#define METHOD_NAME(enumerator, name) [enumerator] = name,
+
+const char *method_name(enum tw_redis_method method)
 {
-	static const char *const names[] = {"POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"};
+	static const char *const names[] = {TW_REDIS_METHOD_LIST(METHOD_NAME)};
 
 	return method <= TW_REDIS_HEAD ? names[method] : NULL;
 }
@@ -180,7 +182,7 @@ static json_t *callback_write(const struct tw_redis_task *task, json_error_t *er
 {
 	json_t *callback =
 		task->url ? json_pack_ex(error, 0, "{s:s, s:s, s:s*}", "url", task->url, "method",
-					 tw_redis_method_name(task->method), "group", task->group)
+					 method_name(task->method), "group", task->group)
 			  : json_pack_ex(error, 0, "{s:s}", "group", task->group);
 	json_t *headers = callback && task->header_count ? json_array() : NULL;
 	bool fine = callback && (headers || !task->header_count);
@@ -246,8 +248,7 @@ static enum tw_status callback_read(struct record *record)
 	if (!task->url && task->group)
 		return TW_OK;
 	/* A callback without a method is a POST. */
-	while (method && tw_redis_method_name(task->method) &&
-	       strcmp(method, tw_redis_method_name(task->method)))
+	while (method && method_name(task->method) && strcmp(method, method_name(task->method)))
 		task->method++;
 	task->header_count = json_array_size(headers);
 	if (!task->url || task->method > TW_REDIS_HEAD)

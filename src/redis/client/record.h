@@ -54,4 +54,7 @@ static inline int64_t score_due(int64_t score)
 enum tw_status record_read(struct record *record, const char *data, size_t size);
 void record_free(struct record *record);
 
+/* Returns "POST" and so on, or NULL if there is no such method. */
+const char *method_name(enum tw_redis_method method);
+
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* shards.c has the calls about a whole namespace: counts, pausing, deleting and limits. A call
+/* shards.c has the calls about a whole namespace: counts and deleting. A call
  * makes one round trip to each node. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reserved.h"
 #include "client.h"
 
 enum {
@@ -101,14 +100,6 @@ enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats 
 	return shards_run(redis, &script_count, NULL, stats_read, stats);
 }
 
-enum tw_status tw_redis_pause(struct tw_redis *redis, bool paused)
-{
-	const char *const arguments[] = {paused ? "1" : "0", NULL};
-
-	return redis ? shards_run(redis, &script_pause, arguments, answers_check, NULL)
-		     : TW_INVALID;
-}
-
 /* Refuses a namespace that is in use. */
 static enum tw_status check_unused(struct tw_redis *redis)
 {
@@ -147,53 +138,4 @@ enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force)
 		return TW_NO_MEMORY;
 	eval_begin(&call->eval, &script_forget, &redis->space, SHARD_NONE);
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
-}
-
-enum tw_status limits_check(struct tw_redis *redis, unsigned running, unsigned per_second)
-{
-	if ((!running && !per_second) || redis->space.shards == 1)
-		return TW_OK;
-	calls_note(&redis->access->calls, TW_REDIS_UNFIT,
-		   "limits need a namespace with one shard, and this one has more");
-	return TW_REDIS_UNFIT;
-}
-
-enum tw_status tw_redis_set_limits(struct tw_redis *redis, const struct tw_redis_limits *limits)
-{
-	enum tw_status status;
-	struct call *call;
-
-	if (!redis || !limits || !reserved_are_0(limits->reserved))
-		return TW_INVALID;
-	status = limits_check(redis, limits->running, limits->per_second);
-	if (status != TW_OK)
-		return status;
-	call = call_begin(&redis->access->calls);
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_set_limits, &redis->space, SHARD_NONE);
-	eval_number(&call->eval, limits->running);
-	eval_number(&call->eval, limits->per_second);
-	eval_text(&call->eval, redis->space.channel);
-	eval_number(&call->eval, redis->space.shards);
-	return call_end(&redis->access->calls, call, call_ask(redis, call));
-}
-
-enum tw_status tw_redis_get_limits(struct tw_redis *redis, struct tw_redis_limits *limits)
-{
-	struct call *call;
-	enum tw_status status;
-
-	if (!redis || !limits)
-		return TW_INVALID;
-	call = call_begin(&redis->access->calls);
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_limits, &redis->space, SHARD_NONE);
-	status = call_ask(redis, call);
-	if (status == TW_OK)
-		*limits = (struct tw_redis_limits){
-			.running = (unsigned)eval_integer(&call->eval, 0, 0),
-			.per_second = (unsigned)eval_integer(&call->eval, 1, 0)};
-	return call_end(&redis->access->calls, call, status);
 }

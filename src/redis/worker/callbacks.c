@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "redis/client/record.h"
 
 /* The thread sleeps at most this time. */
 enum { SLEEP_MS = 1000 };
@@ -271,7 +272,7 @@ static bool headers_write(struct http_request *request, const struct tw_redis_jo
 /* Sets method and body. For curl a POST sends a body, whatever its name. */
 static bool method_set(CURL *easy, const struct tw_redis_job *job)
 {
-	const char *name = tw_redis_method_name(job->method);
+	const char *name = method_name(job->method);
 
 	if (job->method == TW_REDIS_HEAD)
 		return !curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);

@@ -120,6 +120,7 @@ enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker, const c
 		return TW_INVALID;
 	pthread_mutex_lock(&worker->lock);
 	*stats = worker->shown;
+	stats->error = worker->shown_error;
 	stats->turned = clock_read_real(CLOCK_MONOTONIC) - worker->shown_at;
 	for (size_t i = 0; i < worker->source_count; i++) {
 		const struct source *source = &worker->sources[i];

@@ -134,17 +134,6 @@ void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *
 		worker->options.notice(worker->options.context, error);
 }
 
-enum tw_status tw_redis_worker_last_error(struct tw_redis_worker *worker,
-					  struct tw_redis_error *error)
-{
-	if (!worker_is_own(worker) || !error)
-		return TW_INVALID;
-	pthread_mutex_lock(&worker->lock);
-	*error = worker->shown_error;
-	pthread_mutex_unlock(&worker->lock);
-	return TW_OK;
-}
-
 /* Returns whether the step's script failed, or the wait behind its change did. */
 static bool step_failed(const struct step *step)
 {

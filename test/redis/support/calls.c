@@ -94,11 +94,6 @@ static enum tw_status call_stats(struct tw_redis *redis)
 	return tw_redis_get_stats(redis, &stats);
 }
 
-static enum tw_status call_ping(struct tw_redis *redis)
-{
-	return tw_redis_ping(redis, NULL);
-}
-
 static enum tw_status call_dead_retry(struct tw_redis *redis)
 {
 	return tw_redis_retry(redis, "a", 1);
@@ -111,19 +106,14 @@ static enum tw_status call_dead_drop(struct tw_redis *redis)
 
 static enum tw_status call_set_limits(struct tw_redis *redis)
 {
-	return tw_redis_set_limits(redis, &(struct tw_redis_limits){0});
+	return tw_redis_set_limits(redis, NULL, &(struct tw_redis_limits){.paused = true});
 }
 
 static enum tw_status call_limits(struct tw_redis *redis)
 {
 	struct tw_redis_limits limits;
 
-	return tw_redis_get_limits(redis, &limits);
-}
-
-static enum tw_status call_pause(struct tw_redis *redis)
-{
-	return tw_redis_pause(redis, true);
+	return tw_redis_get_limits(redis, NULL, &limits);
 }
 
 static enum tw_status call_delete(struct tw_redis *redis)
@@ -206,21 +196,25 @@ static enum tw_status call_workers(struct tw_redis *redis)
 
 static enum tw_status call_set_group_limits(struct tw_redis *redis)
 {
-	return tw_redis_set_group_limits(redis, "g", &(struct tw_redis_group_limits){.weight = 2});
+	return tw_redis_set_limits(redis, "g", &(struct tw_redis_limits){.weight = 2});
 }
 
-static bool take_rule(void *context, const char *group, const struct tw_redis_group_limits *limits)
+static enum tw_status call_group_limits(struct tw_redis *redis)
 {
-	assert(group && limits);
+	struct tw_redis_limits limits;
+
+	return tw_redis_get_limits(redis, "g", &limits);
+}
+
+static bool take_rule(void *context, const char *group, const struct tw_redis_limits *limits)
+{
+	assert(limits);
 	return true;
 }
 
-static enum tw_status call_each_group_limits(struct tw_redis *redis)
+static enum tw_status call_each_limits(struct tw_redis *redis)
 {
-	struct tw_redis_group_limits limits;
-	enum tw_status status = tw_redis_get_group_limits(redis, "g", &limits);
-
-	return status == TW_OK ? tw_redis_each_group_limits(redis, take_rule, NULL) : status;
+	return tw_redis_each_limits(redis, take_rule, NULL);
 }
 
 static enum tw_status call_drain_group(struct tw_redis *redis)
@@ -251,12 +245,10 @@ const struct redis_call redis_calls[] = {
 	{"each", call_each, "*2\r\n:1\r\n:1\r\n"},
 	{"dead_each", call_dead_each, "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:0\r\n"},
 	{"stats", call_stats, counts},
-	{"ping", call_ping, counts},
 	{"dead_retry", call_dead_retry, zero},
 	{"dead_drop", call_dead_drop, zero},
-	{"pause", call_pause, zero},
 	{"set_limits", call_set_limits, zero},
-	{"limits", call_limits, "*2\r\n:1\r\n:1\r\n"},
+	{"limits", call_limits, NULL},
 	{"delete", call_delete, zero},
 	{"dead_add", call_dead_add, zero},
 	{"restore", call_restore, "*1\r\n:1\r\n"},
@@ -268,8 +260,9 @@ const struct redis_call redis_calls[] = {
 	{"release", call_release, done},
 	{"workers", call_workers, "*0\r\n"},
 	{"set_group_limits", call_set_group_limits, zero},
-	{"each_group_limits", call_each_group_limits,
+	{"group_limits", call_group_limits,
 	 "*2\r\n$1\r\n0\r\n*2\r\n$1\r\ng\r\n$9\r\n1 2 3 4 5\r\n"},
+	{"each_limits", call_each_limits, NULL},
 	{"drain_group", call_drain_group, "*2\r\n:1\r\n:1\r\n"},
 	{"groups", call_groups, "*0\r\n"},
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "redis/client/client.h"
 #include "support/wait.h"
 
 static struct fixture fixture;
@@ -72,6 +73,20 @@ struct tw_redis *client_open(const struct tw_redis_options *options)
 	return redis;
 }
 
+void set_patience(struct tw_redis *redis, tw_duration patience)
+{
+	redis->access->settings.patience = patience ? patience : 5 * TW_SECOND;
+}
+
+void set_paused(struct tw_redis *redis, bool paused)
+{
+	struct tw_redis_limits limits;
+
+	assert_ok(redis, tw_redis_get_limits(redis, NULL, &limits));
+	limits.paused = paused;
+	assert_ok(redis, tw_redis_set_limits(redis, NULL, &limits));
+}
+
 void number_key(char key[KEY_SIZE], int number)
 {
 	snprintf(key, KEY_SIZE, "task-%d", number);
@@ -131,8 +146,7 @@ struct tw_redis_batch *claim_for(struct tw_redis *redis, const char *key, tw_dur
 {
 	struct tw_redis_batch *batch = NULL;
 
-	assert_ok(redis, tw_redis_claim(redis, tw_redis_shard(redis, key, strlen(key)), 100, lease,
-					&batch, NULL));
+	assert_ok(redis, tw_redis_claim(redis, shard_of(redis, key), 100, lease, &batch, NULL));
 	return batch;
 }
 
@@ -245,9 +259,9 @@ int64_t make_overdue(struct fixture *test, const char *key, tw_duration ago)
 {
 	int64_t due_ms = redis_server_now(&test->server) - ago / TW_MILLISECOND;
 
-	freeReplyObject(redis_server_ask(
-		&test->server, "ZADD {tw/%s/%u}due %lld %s", test->name_space,
-		tw_redis_shard(test->redis, key, strlen(key)), (long long)due_ms, key));
+	freeReplyObject(redis_server_ask(&test->server, "ZADD {tw/%s/%u}due %lld %s",
+					 test->name_space, shard_of(test->redis, key),
+					 (long long)due_ms, key));
 	return due_ms;
 }
 

@@ -38,6 +38,11 @@ void assert_ok(struct tw_redis *redis, enum tw_status status);
 /* Opens another client. */
 struct tw_redis *client_open(const struct tw_redis_options *options);
 
+/* Sets the patience of the handle, and of those beside it. 0 means the default. */
+void set_patience(struct tw_redis *redis, tw_duration patience);
+/* Pauses the namespace, or ends the pause. */
+void set_paused(struct tw_redis *redis, bool paused);
+
 /* Writes "task-7". */
 enum { KEY_SIZE = 24 };
 void number_key(char key[KEY_SIZE], int number);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "redis/client/client.h"
 #include "support/certificates.h"
 #include "support/sockets.h"
 #include "support/wait.h"
@@ -361,13 +362,18 @@ int64_t redis_server_now(struct redis_server *server)
 	return now;
 }
 
+unsigned shard_of(const struct tw_redis *redis, const char *key)
+{
+	return space_shard(&redis->space, key, strlen(key));
+}
+
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms)
 {
 	long long due = redis_server_now(server) + from_now_ms;
 
 	redis_server_number(server, "ZADD {tw/%s/%u}due XX %lld %s", name_space,
-			    tw_redis_shard(redis, key, strlen(key)), due, key);
+			    shard_of(redis, key), due, key);
 }
 
 int64_t redis_server_count_listeners(struct redis_server *server, const char *name_space)

@@ -75,6 +75,9 @@ int64_t redis_server_now(struct redis_server *server);
 
 /* Sets the task's time in the set of due tasks to `from_now_ms` from now by the server's clock, so
  * that a test need not wait. */
+/* Returns the shard of the key, a string. */
+unsigned shard_of(const struct tw_redis *redis, const char *key);
+
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms);
 /* Returns the number of connections that receive the namespace's hints. */

@@ -257,10 +257,14 @@ static void *thread_run(void *argument)
 
 static enum tw_status call_pause(struct thread *thread, bool paused)
 {
+	struct tw_redis_limits limits;
 	enum tw_status status;
 
 	history_write(thread->name, "call %s -", paused ? "pause" : "resume");
-	status = tw_redis_pause(thread->redis, paused);
+	status = tw_redis_get_limits(thread->redis, NULL, &limits);
+	limits.paused = paused;
+	if (status == TW_OK)
+		status = tw_redis_set_limits(thread->redis, NULL, &limits);
 	history_write(thread->name, "answer %s 0", tw_status_name(status));
 	return status;
 }

@@ -112,9 +112,9 @@ static void limit_groups(struct tw_redis *redis)
 	} all[] = {{"a", 2}, {"c", 4}, {"d", 1}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-		const struct tw_redis_group_limits limits = {.running = all[i].running};
+		const struct tw_redis_limits limits = {.running = all[i].running};
 
-		if (tw_redis_set_group_limits(redis, all[i].group, &limits) != TW_OK)
+		if (tw_redis_set_limits(redis, all[i].group, &limits) != TW_OK)
 			support_failed(all[i].group);
 		history_write("main", "limit %s %u", all[i].group, all[i].running);
 	}
@@ -139,7 +139,7 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	/* The parts take the number of the namespace. Limits need one shard. */
 	options.shards = has_limits ? 1 : SHARDS;
 	if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
-	    (has_limits && tw_redis_set_limits(redis, &limits) != TW_OK))
+	    (has_limits && tw_redis_set_limits(redis, NULL, &limits) != TW_OK))
 		support_failed("no Redis");
 	if (has_limits && seed_has_groups(seed))
 		limit_groups(redis);
