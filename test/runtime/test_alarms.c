@@ -434,23 +434,6 @@ TEST(once, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it)
 	tw_destroy(bell.wheel);
 }
 
-RECORDED(everywhere, bad_arguments_are_refused)
-{
-	struct tw_alarm alarm;
-
-	assert_status(tw_alarm_init(NULL, &alarm, ring, NULL), TW_INVALID);
-	assert_status(tw_alarm_init(recorder->wheel, &alarm, NULL, NULL), TW_INVALID);
-	assert_status(tw_alarm_init(recorder->wheel, NULL, ring, NULL), TW_INVALID);
-	assert_status(tw_alarm_set(NULL, 0), TW_INVALID);
-	assert_status(tw_alarm_set_at(NULL, 0), TW_INVALID);
-	assert_status(tw_alarm_stop(NULL), TW_INVALID);
-	assert_status(tw_alarm_destroy(NULL), TW_OK);
-	memset(&alarm, 0, sizeof(alarm));
-	assert_status(tw_alarm_destroy(&alarm), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	assert_status(tw_alarm_init(recorder->wheel, &alarm, ring, NULL), TW_CLOSED);
-}
-
 enum { BELLS = 20, STEPS = 20000 };
 
 /* By the manual clock, an alarm runs once, at the tick of its last set, unless stopped. */

@@ -117,38 +117,6 @@ RECORDED(everywhere, take_comes_after_the_commands_before_it)
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 99);
 }
 
-RECORDED(everywhere, bad_arguments_and_a_stopped_wheel_are_refused)
-{
-	static const char overlong[TW_KEY_SIZE_MAX + 1];
-	struct tw_wheel *wheel = recorder->wheel;
-	struct tw_timer none = {0};
-	void *value = recorder;
-
-	assert_status(tw_add_timer(NULL, "any", 3, NULL, INTERVAL), TW_INVALID);
-	assert_status(tw_add_timer(wheel, NULL, 3, NULL, INTERVAL), TW_INVALID);
-	assert_status(tw_add_timer(wheel, "any", 0, NULL, INTERVAL), TW_INVALID);
-	assert_status(tw_add_timer(wheel, overlong, sizeof(overlong), NULL, 1), TW_INVALID);
-	assert_status(tw_add_timer(wheel, "any", 3, NULL, 0), TW_INVALID);
-	assert_status(tw_add_timer(wheel, "any", 3, NULL, -1), TW_INVALID);
-	assert_status(tw_take_timer(NULL, "any", 3, &value), TW_INVALID);
-	assert_status(tw_take_timer(wheel, NULL, 3, &value), TW_INVALID);
-	assert_status(tw_take_timer(wheel, "any", 0, &value), TW_INVALID);
-	assert_status(tw_take_timer(wheel, "any", 3, NULL), TW_INVALID);
-	assert_status(tw_timer_remaining(NULL, none, NULL), TW_INVALID);
-	assert_int_equal(tw_clock_of(NULL), TW_CLOCK_MONOTONIC);
-	assert_int_equal(tw_interval_of(NULL), 0);
-	assert_none_left(recorder, none, TW_NOT_FOUND);
-	assert_none_left(recorder, (struct tw_timer){UINT64_MAX}, TW_NOT_FOUND);
-	set_timer(recorder, "any", 1, INTERVAL);
-	stop_wheel(recorder);
-	assert_status(add_timer(recorder, "new", 2, INTERVAL), TW_CLOSED);
-	assert_status(tw_take_timer(wheel, "any", 3, &value), TW_CLOSED);
-	assert_none_left(recorder, none, TW_CLOSED);
-	assert_ptr_equal(value, recorder);
-	assert_released(recorder, 1, TW_STOPPED);
-	assert_int_equal(event_count(recorder), 1);
-}
-
 /* An inline task or a worker notes its answers here, for the main thread to check. */
 struct answers {
 	enum tw_status exists, added, taken, gone, left;

@@ -89,7 +89,6 @@ RECORDED(everywhere, closed_alarm_runs_no_more_and_says_so_once)
 	advance(recorder, 10 * INTERVAL);
 	assert_closed(&set, 0);
 	assert_closed(&unset, 0);
-	assert_status(tw_alarm_close(NULL, thing_closed), TW_INVALID);
 }
 
 static void close_alarm_in_run(struct thing *thing)
@@ -151,33 +150,6 @@ TEST(everywhere, alarms_closed_before_the_end_are_notified_by_then)
 	recorder_close(recorder);
 	for (int i = 0; i < CHAIN; i++)
 		assert_closed(&things[i], 0);
-}
-
-TEST(with_threads, alarm_is_left_alone_in_a_forks_child)
-{
-	struct recorder *recorder;
-	struct thing thing;
-	int exit_status;
-	pid_t child;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	recorder = recorder_open(*state, 8);
-	thing_make_alarm(recorder, &thing);
-	child = fork();
-	assert_int_not_equal(child, -1);
-	if (child == 0) {
-		alarm(60);
-		_exit(tw_alarm_set(&thing.alarm, 0) != TW_CLOSED ||
-		      tw_alarm_close(&thing.alarm, thing_closed) != TW_CLOSED ||
-		      tw_alarm_destroy(&thing.alarm) != TW_CLOSED);
-	}
-	assert_int_equal(waitpid(child, &exit_status, 0), child);
-	assert_true(WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0);
-	close_alarm(&thing);
-	settle(recorder);
-	assert_closed(&thing, 0);
-	recorder_close(recorder);
 }
 
 /* ---- Runs that end each other ---- */
@@ -411,15 +383,4 @@ TEST(everywhere, alarms_in_structs_that_are_closed_before_the_end_are_notified_b
 	assert_int_equal(atomic_load(&counts.closings), 20);
 	/* An alarm that was not closed may be freed once the wheel is destroyed. */
 	free(left);
-}
-
-RECORDED(inline, alarm_in_a_struct_is_made_of_right_arguments_alone)
-{
-	struct tw_alarm alarm;
-
-	assert_status(tw_alarm_init(NULL, &alarm, connection_is_idle, NULL), TW_INVALID);
-	assert_status(tw_alarm_init(recorder->wheel, NULL, connection_is_idle, NULL), TW_INVALID);
-	assert_status(tw_alarm_init(recorder->wheel, &alarm, NULL, NULL), TW_INVALID);
-	/* Programs are compiled with its size. */
-	assert_int_equal(sizeof(struct tw_alarm), 104);
 }

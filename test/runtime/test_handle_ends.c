@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles live beside keyed timers, and end by drain, the wheel's stop and a fork. */
+/* Handles live beside keyed timers, and end by drain and the wheel's stop. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -351,84 +351,4 @@ PROBED(pool, after_a_worker_has_stopped_the_wheel_nothing_runs)
 	assert_released(recorder, 3, TW_STOPPED);
 	assert_released(recorder, 5, TW_STOPPED);
 	assert_int_equal(event_count(recorder), 3);
-}
-
-static tw_duration next_never(void *argument, tw_duration previous)
-{
-	return previous + TW_HOUR;
-}
-
-static void assert_handle_calls_closed(struct recorder *recorder, struct probe *probe)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-	struct tw_timer timer = {77};
-
-	assert_status(probe_stop(probe), TW_CLOSED);
-	assert_status(probe_stop_wait(probe), TW_CLOSED);
-	assert_status(probe_reset(probe, INTERVAL), TW_CLOSED);
-	assert_status(tw_after_func(wheel, INTERVAL, probe_run, probe, &timer), TW_CLOSED);
-	assert_int_equal(timer.id, 0);
-	timer.id = 77;
-	assert_status(
-		tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_BURST, probe_run, probe, &timer),
-		TW_CLOSED);
-	assert_int_equal(timer.id, 0);
-	timer.id = 77;
-	assert_status(tw_schedule_func(wheel, next_never, probe_run, probe, &timer), TW_CLOSED);
-	assert_int_equal(timer.id, 0);
-	assert_status(tw_after_func(wheel, INTERVAL, probe_run, probe, NULL), TW_CLOSED);
-}
-
-PROBED(everywhere, stopped_wheel_answers_closed_to_handle_calls)
-{
-	struct probe probe = {0};
-
-	probe_start(recorder, &probe, 1, INTERVAL);
-	stop_wheel(recorder);
-	assert_handle_calls_closed(recorder, &probe);
-	settle(recorder);
-	assert_released(recorder, 1, TW_STOPPED);
-}
-
-static int child_calls_answer_closed(struct recorder *recorder, struct probe *probe)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-
-	if (probe_stop(probe) != TW_CLOSED || probe_stop_wait(probe) != TW_CLOSED)
-		return 1;
-	if (probe_reset(probe, INTERVAL) != TW_CLOSED)
-		return 2;
-	if (tw_after_func(wheel, 0, probe_run, probe, NULL) != TW_CLOSED)
-		return 3;
-	if (tw_every(wheel, 0, INTERVAL, TW_MISSED_BURST, probe_run, probe, NULL) != TW_CLOSED)
-		return 4;
-	if (tw_schedule_func(wheel, next_never, probe_run, probe, NULL) != TW_CLOSED)
-		return 5;
-	return event_count(recorder) == 0 ? 0 : 6;
-}
-
-TEST(with_threads, in_a_forks_child_handle_calls_answer_closed)
-{
-	struct probe probe = {0};
-	struct recorder *recorder;
-	int exit_status;
-	pid_t child;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	recorder = probes_open(*state);
-	probe_start(recorder, &probe, 1, INTERVAL);
-	flush_wheel(recorder);
-	child = fork();
-	assert_int_not_equal(child, -1);
-	if (child == 0) {
-		alarm(60);
-		_exit(child_calls_answer_closed(recorder, &probe));
-	}
-	assert_int_equal(waitpid(child, &exit_status, 0), child);
-	assert_true(WIFEXITED(exit_status));
-	assert_int_equal(WEXITSTATUS(exit_status), 0);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 1, INTERVAL);
-	recorder_close(recorder);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handles are at the limits of arguments, the clock, the queue and memory. */
+/* Handles are at the limits of the clock, the queue and memory. */
 #include "support/test.h"
 
 #include "support/memory.h"
@@ -67,27 +67,6 @@ TEST(everywhere, periods_as_long_as_the_clock_do_not_overflow)
 	assert_in_range(often.runs, 5, 6);
 	assert_int_equal(once.runs, 1);
 	recorder_close(recorder);
-}
-
-PROBED(everywhere, handle_calls_with_bad_arguments_are_refused)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-	struct tw_timer timer = {77};
-	struct probe probe = {0};
-
-	assert_status(tw_after_func(NULL, INTERVAL, probe_run, &probe, &timer), TW_INVALID);
-	assert_int_equal(timer.id, 0);
-	timer.id = 77;
-	assert_status(tw_after_func(wheel, INTERVAL, NULL, &probe, &timer), TW_INVALID);
-	assert_int_equal(timer.id, 0);
-	assert_status(tw_after_func(wheel, INTERVAL, NULL, &probe, NULL), TW_INVALID);
-	probe_start(recorder, &probe, 1, INTERVAL);
-	assert_status(tw_timer_stop(NULL, probe.timer), TW_INVALID);
-	assert_status(tw_timer_stop_wait(NULL, probe.timer), TW_INVALID);
-	assert_status(tw_timer_reset(NULL, probe.timer, INTERVAL), TW_INVALID);
-	pass_ticks(recorder, 2);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_int_equal(event_count(recorder), 1);
 }
 
 PROBED(by_caller, full_queue_refuses_handles_but_no_reset_and_no_stop, .queue_capacity = 8,

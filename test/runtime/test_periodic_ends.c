@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timers that run again and again meet drain, the wheel's stop, limits and bad arguments. */
+/* Timers that run again and again meet a drain and the wheel's stop. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -107,39 +107,6 @@ PROBED(pool, destroy_while_a_periodic_timer_runs_gives_its_argument_back)
 	recorder->wheel = NULL;
 	assert_int_equal(event_count(recorder), 2);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 1);
-}
-
-TEST(everywhere, bad_arguments_are_refused)
-{
-	struct recorder *recorder = probes_open(*state);
-	struct tw_wheel *wheel = recorder->wheel;
-	enum tw_missed burst = TW_MISSED_BURST;
-	struct probe probe = {.recorder = recorder};
-	struct tw_timer timer;
-
-	assert_status(tw_every(NULL, 1, 1, burst, probe_run, &probe, &timer), TW_INVALID);
-	assert_int_equal(timer.id, 0);
-	timer.id = 77;
-	assert_status(tw_every(wheel, 1, 0, burst, probe_run, &probe, &timer), TW_INVALID);
-	assert_int_equal(timer.id, 0);
-	assert_status(tw_every(wheel, 1, -1, burst, probe_run, &probe, &timer), TW_INVALID);
-	assert_status(tw_every(wheel, 1, 1, burst, NULL, &probe, &timer), TW_INVALID);
-	assert_status(tw_every(wheel, 1, 1, (enum tw_missed)3, probe_run, &probe, NULL),
-		      TW_INVALID);
-	assert_status(tw_every(wheel, 1, 1, (enum tw_missed) - 1, probe_run, &probe, NULL),
-		      TW_INVALID);
-	timer.id = 77;
-	assert_status(tw_schedule_func(NULL, probe_next, probe_run, &probe, &timer), TW_INVALID);
-	assert_int_equal(timer.id, 0);
-	timer.id = 77;
-	assert_status(tw_schedule_func(wheel, NULL, probe_run, &probe, &timer), TW_INVALID);
-	assert_int_equal(timer.id, 0);
-	assert_status(tw_schedule_func(wheel, probe_next, NULL, &probe, &timer), TW_INVALID);
-	assert_int_equal(probe.asked, 0);
-	pass_ticks(recorder, 5);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
 TEST(everywhere, handle_is_optional)

@@ -444,13 +444,3 @@ RECORDED(everywhere, walk_ends_where_the_wheel_is_stopped)
 	assert_status(tw_each(recorder->wheel, count_one, &count), TW_CLOSED);
 	assert_int_equal(count, 0);
 }
-
-RECORDED(everywhere, bad_arguments_are_refused)
-{
-	size_t count = 0;
-
-	assert_status(tw_each(NULL, count_one, &count), TW_INVALID);
-	assert_status(tw_each(recorder->wheel, NULL, &count), TW_INVALID);
-	assert_status(tw_each(recorder->wheel, count_one, &count), TW_OK);
-	assert_int_equal(count, 0);
-}
