@@ -167,27 +167,6 @@ RECORDED(everywhere, tasks_are_answered_too)
 	assert_int_equal(event_count(recorder), 3);
 }
 
-static void take_what_comes_next(struct recorder *recorder, const struct tw_task *task)
-{
-	struct answers *answers = recorder->argument;
-
-	answers->taken = tw_take_timer(task->wheel, "second", 6, &answers->value);
-}
-
-RECORDED(ordered, inline_task_takes_another_of_its_tick)
-{
-	struct answers answers = {0};
-
-	recorder->argument = &answers;
-	recorder->on_execute = take_what_comes_next;
-	set_timer(recorder, "first", 1, INTERVAL);
-	set_timer(recorder, "second", 2, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_order(recorder, 1);
-	assert_status(answers.taken, TW_OK);
-	assert_ptr_equal(answers.value, VALUE(2));
-}
-
 /* ---- At the limit ---- */
 
 RECORDED(everywhere, add_counts_for_max_pending_and_take_gives_a_place_back, .max_pending = 2)

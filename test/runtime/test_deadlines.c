@@ -20,23 +20,6 @@ RECORDED(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
 	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL * 4 - 1000 - delay);
 }
 
-RECORDED(everywhere, deadline_on_a_tick_is_met_without_lateness)
-{
-	set_timer(recorder, "any", 1, INTERVAL * 3);
-	pass_ticks(recorder, 5);
-	assert_executed_at(recorder, 1, INTERVAL * 3);
-	assert_int_equal(event_of(recorder, 1).deadline, INTERVAL * 3);
-	assert_int_equal(event_of(recorder, 1).lateness, 0);
-}
-
-RECORDED(everywhere, deadline_a_nanosecond_after_a_tick_waits_for_the_next)
-{
-	set_timer(recorder, "any", 1, INTERVAL * 3 + 1);
-	pass_ticks(recorder, 5);
-	assert_executed_at(recorder, 1, INTERVAL * 4);
-	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL - 1);
-}
-
 RECORDED(ordered, tasks_see_the_clock_at_their_tick_within_a_long_advance)
 {
 	set_timer(recorder, "a", 1, INTERVAL * 2);
@@ -118,17 +101,6 @@ RECORDED(everywhere, key_moved_under_one_interval_is_free_for_the_next_command)
 	assert_int_equal(event_count(recorder), 2);
 }
 
-RECORDED(everywhere, delays_near_the_end_of_the_clock_overflow_nothing)
-{
-	advance(recorder, INTERVAL * 3 / 2);
-	set_timer(recorder, "whole clock", 1, INT64_MAX - 1);
-	set_timer(recorder, "half of it", 2, INT64_MAX / 2);
-	settle(recorder);
-	pass_ticks(recorder, 30);
-	assert_int_equal(event_count(recorder), 0);
-	assert_int_equal(tw_pending(recorder->wheel), 2);
-}
-
 /* One event has been; "forever", 1, is still there. */
 static void close_with_forever(struct recorder *recorder)
 {
@@ -173,16 +145,6 @@ TEST(ordered, clock_ends_at_forever_and_never_stays_never)
 	close_with_forever(recorder);
 }
 
-RECORDED(everywhere, contains_returns_the_time_to_the_deadline)
-{
-	set_timer(recorder, "any", 1, INTERVAL * 25 + 7);
-	assert_remaining(recorder, "any", INTERVAL * 25 + 7);
-	advance(recorder, INTERVAL * 11 + 3);
-	assert_remaining(recorder, "any", INTERVAL * 14 + 4);
-	move_timer(recorder, "any", INTERVAL * 3 / 2);
-	assert_remaining(recorder, "any", INTERVAL * 3 / 2);
-}
-
 RECORDED(everywhere, remaining_time_is_nothing_between_the_deadline_and_its_tick)
 {
 	set_timer(recorder, "any", 1, INTERVAL * 3 + 10);
@@ -207,68 +169,18 @@ RECORDED(ordered, timers_of_one_tick_run_first_set_first)
 	assert_order(recorder, 1, 2, 3, 4, 5);
 }
 
-RECORDED(ordered, moved_timers_run_in_the_order_of_their_last_command)
-{
-	set_letters_ms(recorder, 25, 25, 3, 400, 25);
-	move_timer(recorder, "c", INTERVAL * 25);
-	pass_ticks(recorder, 2);
-	move_timer(recorder, "d", INTERVAL * 23);
-	move_timer(recorder, "a", INTERVAL * 23);
-	pass_ticks(recorder, 23);
-	assert_order(recorder, 2, 5, 3, 4, 1);
-}
-
-RECORDED(ordered, replaced_timers_run_in_the_order_of_their_last_command)
-{
-	set_letters_ms(recorder, 25, 25, 25);
-	set_timer(recorder, "a", 4, INTERVAL * 25);
-	settle(recorder);
-	pass_ticks(recorder, 24);
-	set_timer(recorder, "b", 5, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_order(recorder, 1, 2, 3, 4, 5);
-}
-
-RECORDED(ordered, timers_of_one_tick_run_in_the_order_of_setting_whatever_their_deadlines)
-{
-	set_timer(recorder, "a", 1, INTERVAL * 25 - TW_MICROSECOND);
-	set_timer(recorder, "b", 2, INTERVAL * 25 - 3 * TW_MICROSECOND);
-	set_timer(recorder, "c", 3, INTERVAL * 25);
-	set_timer(recorder, "d", 4, INTERVAL * 25 - 2 * TW_MICROSECOND);
-	pass_ticks(recorder, 25);
-	assert_order(recorder, 1, 2, 3, 4);
-}
-
-TEST(ordered, timers_of_several_ticks_run_in_the_order_of_the_ticks)
-{
-	struct recorder *recorder = recorder_open(*state, 3);
-	static const int delays[] = {500, 1, 27, 9, 81, 3, 2, 243, 28, 10};
-	char key[16];
-
-	for (int i = 0; i < 10; i++) {
-		snprintf(key, sizeof(key), "%d", i);
-		set_timer(recorder, key, (uintptr_t)delays[i], INTERVAL * delays[i]);
-	}
-	advance(recorder, INTERVAL * 500);
-	assert_order(recorder, 1, 2, 3, 9, 10, 27, 28, 81, 243, 500);
-	recorder_close(recorder);
-}
-
 static void set_same_key_again(struct recorder *recorder, const struct tw_task *task)
 {
 	uintptr_t value = (uintptr_t)task->value;
 
 	if (value < 100)
 		may_fail(tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(value + 1),
-				      *(tw_duration *)recorder->argument));
+				      INTERVAL));
 }
 
 RECORDED(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
 {
-	tw_duration delay = INTERVAL;
-
 	recorder->on_execute = set_same_key_again;
-	recorder->argument = &delay;
 	set_timer(recorder, "any", 1, INTERVAL);
 	advance(recorder, INTERVAL * 60);
 	assert_int_equal(event_count(recorder), 60);
@@ -276,18 +188,6 @@ RECORDED(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
 	assert_int_equal(event_count(recorder), 100);
 	for (uintptr_t i = 1; i <= 100; i++)
 		assert_executed_at(recorder, i, INTERVAL * (tw_duration)i);
-}
-
-RECORDED(ordered, task_that_arms_itself_beyond_a_lap_runs_at_each_of_its_ticks)
-{
-	tw_duration delay = INTERVAL * 13;
-
-	recorder->on_execute = set_same_key_again;
-	recorder->argument = &delay;
-	set_timer(recorder, "any", 1, delay);
-	advance(recorder, delay * 200);
-	for (uintptr_t i = 1; i <= 100; i++)
-		assert_executed_at(recorder, i, delay * (tw_duration)i);
 }
 
 RECORDED(everywhere, advance_by_nothing_applies_commands_and_runs_what_is_due)
@@ -302,18 +202,6 @@ RECORDED(everywhere, advance_by_nothing_applies_commands_and_runs_what_is_due)
 	assert_int_equal(tw_now(recorder->wheel), INTERVAL * 2);
 }
 
-RECORDED(everywhere, advance_by_parts_of_an_interval_adds_up)
-{
-	set_timer(recorder, "any", 1, INTERVAL * 2);
-	for (int i = 1; i < 20; i++) {
-		advance(recorder, INTERVAL / 10);
-		assert_int_equal(tw_now(recorder->wheel), INTERVAL / 10 * i);
-		assert_not_returned(recorder, 1);
-	}
-	advance(recorder, INTERVAL / 10);
-	assert_executed_at(recorder, 1, INTERVAL * 2);
-}
-
 RECORDED(everywhere, manual_clock_starts_at_zero_and_moves_by_advance_alone)
 {
 	assert_int_equal(tw_now(recorder->wheel), 0);
@@ -323,17 +211,6 @@ RECORDED(everywhere, manual_clock_starts_at_zero_and_moves_by_advance_alone)
 	assert_not_returned(recorder, 1);
 	advance(recorder, 123456);
 	assert_int_equal(tw_now(recorder->wheel), 123456);
-}
-
-RECORDED(everywhere, advance_counts_from_the_end_of_the_one_before)
-{
-	advance(recorder, INTERVAL - 1);
-	set_timer(recorder, "any", 1, INTERVAL * 2);
-	advance(recorder, INTERVAL + 1);
-	assert_not_returned(recorder, 1);
-	advance(recorder, INTERVAL);
-	assert_executed_at(recorder, 1, INTERVAL * 3);
-	assert_int_equal(event_of(recorder, 1).lateness, 1);
 }
 
 TEST(everywhere, interval_of_any_length_works)
@@ -393,15 +270,6 @@ TEST(inline, poll_never_lets_the_caller_sleep_past_a_tick)
 	assert_executed_at(recorder, 1, due);
 	assert_in_range(polls, 1, 64);
 	recorder_close(recorder);
-}
-
-RECORDED(ordered, advance_by_more_than_there_is_ends_with_the_clock)
-{
-	advance(recorder, 5 * INTERVAL);
-	set_timer(recorder, "a", 1, INTERVAL);
-	advance(recorder, TW_FOREVER);
-	assert_executed_at(recorder, 1, 6 * INTERVAL);
-	assert_true(tw_now(recorder->wheel) == TW_FOREVER);
 }
 
 #define LONG_KEY "a key too long for a cell of the queue"

@@ -4,119 +4,6 @@
 
 #include "support/probe.h"
 
-PROBED(everywhere, kafka_expired_timers_run_at_the_first_advance_by_nothing)
-{
-	struct probe probes[5] = {0};
-
-	for (int i = 0; i < 5; i++)
-		probe_start(recorder, &probes[i], (uintptr_t)i + 1, (i - 5) * INTERVAL);
-	advance(recorder, 0);
-	for (uintptr_t i = 1; i <= 5; i++)
-		assert_executed_at(recorder, i, 0);
-	pass_ticks(recorder, 5);
-	assert_int_equal(event_count(recorder), 5);
-}
-
-enum { KAFKA_TIMERS = 585 };
-
-/* Sets delays 0 to 4, 10 to 99, 10 to 99 again, and 100 to 499: probe i runs at delays[i]. */
-static struct recorder *kafka_open(const struct variant *variant, tw_duration *delays)
-{
-	static const int first[] = {0, 10, 10, 100};
-	static const int last[] = {4, 99, 99, 499};
-	static struct probe probes[KAFKA_TIMERS];
-	struct recorder *recorder = probes_open(variant);
-	size_t count = 0;
-
-	memset(probes, 0, sizeof(probes));
-	for (int part = 0; part < 4; part++) {
-		for (int delay = first[part]; delay <= last[part]; delay++) {
-			delays[count] = delay * INTERVAL;
-			probe_start(recorder, &probes[count], count, delays[count]);
-			count++;
-		}
-	}
-	assert_int_equal(count, KAFKA_TIMERS);
-	return recorder;
-}
-
-TEST(everywhere, kafka_timers_run_once_each_at_their_delay)
-{
-	tw_duration delays[KAFKA_TIMERS];
-	struct recorder *recorder = kafka_open(*state, delays);
-
-	advance(recorder, 0);
-	pass_ticks(recorder, 600);
-	for (uintptr_t i = 0; i < KAFKA_TIMERS; i++)
-		assert_executed_at(recorder, i, delays[i]);
-	assert_int_equal(event_count(recorder), KAFKA_TIMERS);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
-}
-
-TEST(ordered, kafka_timers_run_in_the_order_of_deadline_and_setting)
-{
-	tw_duration delays[KAFKA_TIMERS];
-	struct recorder *recorder = kafka_open(*state, delays);
-
-	advance(recorder, 600 * INTERVAL);
-	assert_int_equal(event_count(recorder), KAFKA_TIMERS);
-	for (size_t i = 1; i < KAFKA_TIMERS; i++) {
-		struct event before = event_at(recorder, i - 1);
-		struct event event = event_at(recorder, i);
-
-		assert_true(before.now < event.now ||
-			    (before.now == event.now && before.value < event.value));
-		assert_int_equal(event.now, delays[(uintptr_t)event.value]);
-	}
-	recorder_close(recorder);
-}
-
-PROBED(everywhere, russell_luo_delays_are_met_to_the_tick)
-{
-	static const int delays[] = {1, 5, 10, 50, 100, 500, 1000};
-	struct probe probes[7] = {0};
-
-	for (uintptr_t i = 0; i < 7; i++)
-		probe_start(recorder, &probes[i], i, delays[i] * INTERVAL);
-	pass_ticks(recorder, 1010);
-	for (uintptr_t i = 0; i < 7; i++)
-		assert_executed_at(recorder, i, delays[i] * INTERVAL);
-}
-
-PROBED(everywhere, russell_luo_timer_stopped_shortly_before_its_deadline_is_silent)
-{
-	struct probe probe = {0};
-
-	probe_start(recorder, &probe, 1, 1000 * INTERVAL);
-	advance_to(recorder, 900 * INTERVAL);
-	assert_status(probe_stop(&probe), TW_OK);
-	advance_to(recorder, 2000 * INTERVAL);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 0);
-}
-
-PROBED(everywhere, netty_limit_refuses_the_third_until_one_is_stopped, .max_pending = 2,
-       .when_full = TW_WHEN_FULL_FAIL)
-{
-	struct probe probes[3] = {0};
-	struct tw_timer refused = {77};
-
-	probes_start_ms(recorder, probes, 1, 5, 5);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL, probe_run, &probes[2], &refused),
-		      TW_FULL);
-	assert_int_equal(refused.id, 0);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	flush_wheel(recorder);
-	probe_start(recorder, &probes[2], 3, 5 * INTERVAL);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL, probe_run, &probes[0], &refused),
-		      TW_FULL);
-	pass_ticks(recorder, 9);
-	assert_executed_at(recorder, 2, 5 * INTERVAL);
-	assert_executed_at(recorder, 3, 5 * INTERVAL);
-	assert_int_equal(event_count(recorder), 2);
-}
-
 PROBED(everywhere, netty_longest_delay_never_fires_whatever_the_clock)
 {
 	struct probe probes[3] = {0};
@@ -160,19 +47,6 @@ PROBED(everywhere, agrona_deadline_in_the_past_fires_now)
 	advance(recorder, 0);
 	for (uintptr_t i = 1; i <= 3; i++)
 		assert_executed_at(recorder, i, 10 * INTERVAL + 5);
-}
-
-PROBED(everywhere, agrona_second_stop_finds_nothing)
-{
-	struct probe probe = {0};
-
-	probe_start(recorder, &probe, 1, 5 * INTERVAL);
-	assert_status(probe_stop(&probe), TW_OK);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
-	pass_ticks(recorder, 9);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	assert_int_equal(event_count(recorder), 0);
 }
 
 /* Sets 25, 90 and 240 s from `now` on; the clock is moved in the steps of Caffeine's test. */
@@ -228,29 +102,6 @@ PROBED(everywhere, caffeine_timers_fire_near_the_end_of_the_clock)
 	assert_not_returned(recorder, 3);
 }
 
-PROBED(everywhere, tokio_resets_move_the_deadline_and_only_the_last_counts)
-{
-	struct probe probes[2] = {0};
-
-	probes_start_ms(recorder, probes, 1, 200, 250);
-	advance_to(recorder, 100 * INTERVAL);
-	assert_status(probe_reset(&probes[0], 200 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[1], 250 * INTERVAL), TW_OK);
-	advance_to(recorder, 250 * INTERVAL);
-	assert_int_equal(event_count(recorder), 0);
-	assert_status(probe_reset(&probes[0], 150 * INTERVAL), TW_OK);
-	advance_to(recorder, 350 * INTERVAL - 1);
-	assert_int_equal(event_count(recorder), 0);
-	advance(recorder, 1);
-	assert_executed_at(recorder, 2, 350 * INTERVAL);
-	advance_to(recorder, 400 * INTERVAL - 1);
-	assert_not_returned(recorder, 1);
-	advance(recorder, 1);
-	assert_executed_at(recorder, 1, 400 * INTERVAL);
-	pass_ticks(recorder, 300);
-	assert_int_equal(event_count(recorder), 2);
-}
-
 TEST(inline, tokio_next_wake_is_that_of_the_nearer_timer)
 {
 	struct recorder *recorder = recorder_open(*state, 1024);
@@ -269,41 +120,6 @@ TEST(inline, tokio_next_wake_is_that_of_the_nearer_timer)
 	assert_status(probe_stop(&probes[2]), TW_OK);
 	assert_int_equal(poll_wheel(recorder), TW_FOREVER);
 	recorder_close(recorder);
-}
-
-static void start_again_at_once(struct probe *probe)
-{
-	probe->answers[0] |= tw_after_func(probe->recorder->wheel, 0, probe_run, probe, NULL);
-}
-
-PROBED(inline, libuv_zero_delay_timer_that_rearms_itself_runs_once_a_turn)
-{
-	struct probe probe = {.in_run = start_again_at_once};
-	int turns = 0;
-
-	probe_start(recorder, &probe, 1, 0);
-	while (turns++ < 10) {
-		assert_int_equal(poll_wheel(recorder), 0);
-		assert_int_equal(event_count(recorder), turns);
-	}
-	while (turns++ < 20) {
-		assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-		assert_int_equal(event_count(recorder), turns - 1);
-	}
-	assert_status(probe.answers[0], TW_OK);
-}
-
-PROBED(ordered, libuv_equal_deadlines_run_in_the_order_of_setting)
-{
-	struct probe probes[6] = {0};
-
-	probes_start_ms(recorder, probes, 1, 5, 5, 3);
-	advance(recorder, INTERVAL);
-	probes_start_ms(recorder, probes + 3, 4, 4, 2);
-	advance(recorder, INTERVAL);
-	probe_start(recorder, &probes[5], 6, 3 * INTERVAL);
-	advance(recorder, 10 * INTERVAL);
-	assert_order(recorder, 3, 5, 1, 2, 4, 6);
 }
 
 static void folly_stop_second_and_fourth(struct probe *probe)

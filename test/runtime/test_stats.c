@@ -124,10 +124,12 @@ TEST(everywhere, wheel_that_did_nothing_has_nothing_to_tell)
 	tw_destroy(wheel);
 }
 
-/* Sets six timers by key: one each is replaced, moved, removed and fired; four are left. */
+/* Sets seven timers by key: one each is replaced, moved, removed, fired, and moved to now; four are
+ * left. */
 static void live_by_key(struct tw_wheel *wheel)
 {
 	set(wheel, "fired", NULL, INTERVAL);
+	set(wheel, "now", NULL, INTERVAL * 5);
 	set(wheel, "replaced", NULL, INTERVAL * 5);
 	set(wheel, "moved", NULL, INTERVAL * 5);
 	set(wheel, "left", NULL, INTERVAL * 50);
@@ -135,6 +137,7 @@ static void live_by_key(struct tw_wheel *wheel)
 	set(wheel, "also left", NULL, INTERVAL * 50);
 	set(wheel, "replaced", NULL, INTERVAL * 50);
 	assert_status(tw_move_timer(wheel, "moved", 5, INTERVAL * 7), TW_OK);
+	assert_status(tw_move_timer(wheel, "now", 3, 1), TW_OK);
 	assert_status(tw_move_timer(wheel, "unknown", 7, INTERVAL * 7), TW_OK);
 	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
 	assert_status(tw_remove_timer(wheel, "unknown", 7), TW_OK);
@@ -161,11 +164,11 @@ TEST(everywhere, counts_are_exact)
 	live_by_key(wheel);
 	live_by_handle(wheel);
 	pass(wheel, 3);
-	assert_counts(wheel, .set = 10, .replaced = 1, .moved = 1, .removed = 2, .fired = 3,
+	assert_counts(wheel, .set = 11, .replaced = 1, .moved = 2, .removed = 2, .fired = 4,
 		      .pending = 6);
 	stats = stats_of_wheel(wheel);
-	assert_int_equal(stats.lateness.count, 3);
-	assert_int_equal(stats.task_duration.count, 3);
+	assert_int_equal(stats.lateness.count, 4);
+	assert_int_equal(stats.task_duration.count, 4);
 	tw_destroy(wheel);
 }
 
@@ -184,9 +187,9 @@ TEST(everywhere, drained_and_stopped_timers_are_counted_as_such)
 	assert_int_equal(stats_of_wheel(wheel).pending, 3);
 	assert_status(tw_stop(wheel), TW_OK);
 	settle_wheel(wheel);
-	assert_counts(wheel, .set = 13, .replaced = 1, .moved = 1, .removed = 2, .fired = 3,
+	assert_counts(wheel, .set = 14, .replaced = 1, .moved = 2, .removed = 2, .fired = 4,
 		      .drained = 6, .stopped = 3);
-	assert_int_equal(stats_of_wheel(wheel).lateness.count, 3);
+	assert_int_equal(stats_of_wheel(wheel).lateness.count, 4);
 	tw_destroy(wheel);
 }
 
@@ -199,9 +202,13 @@ TEST(everywhere, releases_are_not_counted_where_there_is_no_function_for_them)
 	wheel = open_wheel_with(&options);
 	live_by_key(wheel);
 	settle_wheel(wheel);
+	assert_status(tw_drain(wheel, drain, NULL), TW_OK);
+	settle_wheel(wheel);
+	set(wheel, "stopped", NULL, INTERVAL);
 	assert_status(tw_stop(wheel), TW_OK);
 	settle_wheel(wheel);
-	assert_counts(wheel, .set = 6, .replaced = 1, .moved = 1, .removed = 1, .stopped = 5);
+	assert_counts(wheel, .set = 8, .replaced = 1, .moved = 2, .removed = 1, .fired = 1,
+		      .drained = 5, .stopped = 1);
 	tw_destroy(wheel);
 }
 
@@ -591,78 +598,25 @@ TEST(threads, threads_that_run_no_task_leave_signals_to_the_program)
 	tw_destroy(wheel);
 }
 
-TEST(threads, threads_have_names)
+TEST(threads, threads_have_names_of_fifteen_bytes_that_keep_their_role)
 {
 	struct tw_options options = options_of(*state);
 	struct tw_wheel *named;
 	struct tw_wheel *unnamed = open_wheel(*state);
 
-	options.name = "seen";
+	options.name = "a_name_of_many_bytes";
 	options.max_workers = 3;
 	named = open_wheel_with(&options);
-	WAIT_UNTIL(threads_named("seen-owner") == 1);
-	WAIT_UNTIL(threads_named("seen-0") == 1);
-	WAIT_UNTIL(threads_named("seen-1") == 1);
+	WAIT_UNTIL(threads_named("a_name_of-owner") == 1);
+	WAIT_UNTIL(threads_named("a_name_of-watch") == 1);
+	WAIT_UNTIL(threads_named("a_name_of_man-0") == 1);
+	WAIT_UNTIL(threads_named("a_name_of_man-1") == 1);
 	WAIT_UNTIL(threads_named("tw-owner") == 1);
-	WAIT_UNTIL(threads_named("seen-watch") == 1);
 	WAIT_UNTIL(threads_named("tw-0") == 1);
 	assert_int_equal(threads_named("tw-watch"), 0);
 	tw_destroy(named);
 	/* A joined thread may be listed for another moment. */
-	WAIT_UNTIL(threads_named("seen-owner") == 0);
-	WAIT_UNTIL(threads_named("seen-0") == 0);
+	WAIT_UNTIL(threads_named("a_name_of-owner") == 0);
+	WAIT_UNTIL(threads_named("a_name_of_man-0") == 0);
 	tw_destroy(unnamed);
-}
-
-TEST(everywhere, drained_timers_count_as_drained_without_a_release)
-{
-	struct tw_options options = options_of(*state);
-	struct tw_wheel *wheel;
-
-	options.release = NULL;
-	wheel = open_wheel_with(&options);
-	set(wheel, "a", NULL, INTERVAL);
-	assert_status(tw_drain(wheel, ignore_task, NULL), TW_OK);
-	settle_wheel(wheel);
-	assert_int_equal(stats_of_wheel(wheel).drained, 1);
-	assert_int_equal(stats_of_wheel(wheel).stopped, 0);
-	tw_destroy(wheel);
-}
-
-TEST(threads, names_of_threads_have_fifteen_bytes_and_keep_their_role)
-{
-	struct tw_options options = options_of(*state);
-	struct tw_wheel *wheel;
-
-	options.name = "a_name_of_many_bytes";
-	options.max_workers = 3;
-	wheel = open_wheel_with(&options);
-	WAIT_UNTIL(threads_named("a_name_of-owner") == 1);
-	WAIT_UNTIL(threads_named("a_name_of-watch") == 1);
-	WAIT_UNTIL(threads_named("a_name_of_man-0") == 1);
-	tw_destroy(wheel);
-}
-
-RECORDED(everywhere, statistics_count_what_happened)
-{
-	set_letters_ms(recorder, 1, 5, 5, 50, 50);
-	set_timer(recorder, "b", 6, INTERVAL * 6);
-	move_timer(recorder, "c", INTERVAL * 7);
-	move_timer(recorder, "none", INTERVAL * 7);
-	move_timer(recorder, "d", 1);
-	remove_timer(recorder, "e");
-	remove_timer(recorder, "none");
-	pass_ticks(recorder, 1);
-	assert_counts(recorder->wheel, .set = 5, .replaced = 1, .moved = 2, .removed = 1,
-		      .fired = 2, .pending = 2);
-}
-
-RECORDED(everywhere, statistics_count_drained_and_stopped_timers)
-{
-	set_letters_ms(recorder, 1, 1);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	set_timer(recorder, "a", 3, INTERVAL);
-	settle(recorder);
-	stop_wheel(recorder);
-	assert_counts(recorder->wheel, .set = 3, .drained = 2, .stopped = 1);
 }

@@ -145,86 +145,22 @@ RECORDED(everywhere, commands_of_a_task_take_effect)
 	assert_released(recorder, 4, TW_REPLACED);
 }
 
-static void remove_other(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		tw_remove_timer(recorder->wheel, "other", 5);
-}
-
-/* "any", 1, does that to "other", 2, of the same tick. */
-static struct recorder *open_with_two(const struct variant *variant,
-				      void (*act)(struct recorder *, const struct tw_task *))
-{
-	struct recorder *recorder = recorder_open(variant, 10);
-
-	recorder->on_execute = act;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
-	return recorder;
-}
-
-TEST(ordered, inline_task_can_stop_another_of_its_tick)
-{
-	struct recorder *recorder = open_with_two(*state, remove_other);
-
-	set_timer(recorder, "third", 3, INTERVAL);
-	pass_ticks(recorder, 5);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_executed_at(recorder, 3, INTERVAL);
-	assert_released(recorder, 2, TW_REMOVED);
-	recorder_close(recorder);
-}
-
-static void move_other(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		tw_move_timer(recorder->wheel, "other", 5, INTERVAL * 3);
-}
-
-TEST(ordered, inline_task_can_move_another_of_its_tick)
-{
-	struct recorder *recorder = open_with_two(*state, move_other);
-
-	set_timer(recorder, "third", 3, INTERVAL);
-	pass_ticks(recorder, 9);
-	assert_executed_at(recorder, 2, INTERVAL * 4);
-	assert_order(recorder, 1, 3, 2);
-	recorder_close(recorder);
-}
-
-static void replace_other(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		may_fail(tw_set_timer(recorder->wheel, "other", 5, VALUE(9), INTERVAL));
-}
-
-TEST(ordered, inline_task_can_replace_another_of_its_tick)
-{
-	struct recorder *recorder = open_with_two(*state, replace_other);
-
-	pass_ticks(recorder, 9);
-	assert_released(recorder, 2, TW_REPLACED);
-	assert_executed_at(recorder, 9, INTERVAL * 2);
-	assert_int_equal(event_count(recorder), 3);
-	recorder_close(recorder);
-}
-
 static void drain_rest(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1))
 		tw_drain(recorder->wheel, record_drain, recorder);
 }
 
-TEST(ordered, inline_task_can_drain_the_rest_of_its_tick)
+RECORDED(ordered, inline_task_can_drain_the_rest_of_its_tick)
 {
-	struct recorder *recorder = open_with_two(*state, drain_rest);
-
+	recorder->on_execute = drain_rest;
+	set_timer(recorder, "any", 1, INTERVAL);
+	set_timer(recorder, "other", 2, INTERVAL);
 	set_timer(recorder, "far", 3, INTERVAL * 90);
 	pass_ticks(recorder, 9);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_drained(recorder, 2);
 	assert_drained(recorder, 3);
-	recorder_close(recorder);
 }
 
 static void set_for_now(struct recorder *recorder, uintptr_t value)
@@ -237,16 +173,6 @@ static void set_one_for_now(struct recorder *recorder, const struct tw_task *tas
 {
 	if (task->value == VALUE(1))
 		set_for_now(recorder, 9);
-}
-
-RECORDED(ordered, timer_that_an_inline_task_moves_to_now_runs_before_the_next_tick)
-{
-	recorder->on_execute = set_one_for_now;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "next", 2, INTERVAL * 2);
-	advance(recorder, INTERVAL * 10);
-	assert_executed_at(recorder, 9, INTERVAL);
-	assert_order(recorder, 1, 9, 2);
 }
 
 RECORDED(ordered, timer_that_the_last_task_moves_to_now_has_run_when_advance_returns)
@@ -601,17 +527,6 @@ RECORDED(everywhere, drain_function_gets_key_value_and_deadline)
 	assert_drained(recorder, 1);
 	assert_noted(recorder, 1, "any", INTERVAL * 5 + 503, 0);
 	assert_noted(recorder, 2, "never", TW_FOREVER, 0);
-}
-
-RECORDED(everywhere, execute_gets_the_deadline_of_the_last_command)
-{
-	set_timer(recorder, "moved", 1, INTERVAL * 5);
-	move_timer(recorder, "moved", INTERVAL * 2 - 10);
-	set_timer(recorder, "again", 2, INTERVAL * 5);
-	set_timer(recorder, "again", 3, INTERVAL * 3 - 20);
-	pass_ticks(recorder, 9);
-	assert_noted(recorder, 1, "moved", INTERVAL * 2 - 10, 10);
-	assert_noted(recorder, 3, "again", INTERVAL * 3 - 20, 20);
 }
 
 static void remember_context(void *context, const struct tw_task *task)
