@@ -64,57 +64,6 @@ TEST(once, blocks_are_aligned_and_do_not_overlap)
 	free(blocks);
 }
 
-TEST(once, contents_of_a_block_stay_until_it_is_given_back)
-{
-	enum { HELD = 300 };
-	struct random random = random_from(seed_choose(), 1);
-	uint64_t *held[HELD] = {0};
-	struct slab_bin bin = {0};
-	struct slab slab;
-
-	slab_init(&slab, 128);
-	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
-		size_t place = (size_t)random_below(&random, HELD);
-
-		if (held[place]) {
-			for (size_t word = 0; word < 16; word++)
-				assert_int_equal(held[place][word], place * 16 + word);
-			slab_give(&slab, &bin, held[place]);
-			held[place] = NULL;
-			continue;
-		}
-		held[place] = slab_take(&slab);
-		assert_non_null(held[place]);
-		for (size_t word = 0; word < 16; word++)
-			held[place][word] = place * 16 + word;
-	}
-	for (size_t place = 0; place < HELD; place++)
-		if (held[place])
-			slab_give(&slab, &bin, held[place]);
-	slab_flush(&slab, &bin);
-	slab_destroy(&slab);
-}
-
-TEST(once, flush_of_an_empty_bin_does_nothing)
-{
-	struct slab_bin bin = {0};
-	struct slab slab;
-
-	slab_init(&slab, 128);
-	slab_flush(&slab, &bin);
-	assert_null(bin.magazines);
-	assert_int_equal(bin.count, 0);
-	slab_destroy(&slab);
-}
-
-TEST(once, slab_that_was_never_used_can_be_destroyed)
-{
-	struct slab slab;
-
-	slab_init(&slab, 128);
-	slab_destroy(&slab);
-}
-
 /* Returns how many different blocks come out of `cycles` cycles of `held` blocks each. */
 static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycles)
 {
@@ -148,28 +97,6 @@ TEST(once, blocks_given_back_are_taken_again)
 				2 * held[i] + 128);
 		slab_destroy(&slab);
 	}
-}
-
-TEST(once, a_million_cycles_take_no_more_memory_than_a_thousand)
-{
-	enum { HELD = 200 };
-	void *blocks[HELD];
-	struct slab slab;
-	long before = 0;
-
-	if (TEST_HAS_SANITIZER)
-		TEST_SKIP("a sanitizer has memory of its own");
-	slab_init(&slab, 256);
-	for (int cycle = 0; cycle <= 1000000 / HELD; cycle++) {
-		take_all(&slab, blocks, HELD);
-		memset(blocks[0], 1, 256);
-		give_all(&slab, blocks, HELD);
-		if (cycle == 5)
-			before = resident_memory();
-	}
-	/* 256 MB of blocks were taken and given back. */
-	assert_in_range(resident_memory(), 1, before + (1 << 20));
-	slab_destroy(&slab);
 }
 
 /* There are more threads than stripes, so that some share one. */

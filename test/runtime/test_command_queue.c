@@ -67,24 +67,6 @@ static bool push(struct command_queue *queue, uint32_t producer, uint64_t number
 	return true;
 }
 
-TEST(once, capacity_is_rounded_up_to_a_power_of_two)
-{
-	static const size_t asked[] = {0, 1, 2, 3, 4, 5, 63, 64, 65, 1000, 65536};
-	static const size_t given[] = {2, 2, 2, 4, 4, 8, 64, 64, 128, 1024, 65536};
-
-	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-		struct command_queue queue;
-
-		open_queue(&queue, asked[i]);
-		assert_int_equal(queue.capacity, given[i]);
-		assert_int_equal((uintptr_t)queue.cells % CACHE_LINE, 0);
-		for (size_t k = 0; k < given[i]; k++)
-			assert_true(push(&queue, 0, k));
-		assert_false(push(&queue, 0, 0));
-		command_queue_destroy(&queue);
-	}
-}
-
 static size_t page_size(void)
 {
 	return (size_t)sysconf(_SC_PAGESIZE);
@@ -112,84 +94,6 @@ TEST(once, ring_is_touched_as_far_as_commands_have_come)
 		if (number % 1000 == 0)
 			assert_int_equal(queue_resident_pages(&queue), number / cells_a_page + 1);
 	}
-	command_queue_destroy(&queue);
-}
-
-TEST(once, empty_queue_has_nothing_to_peek_at)
-{
-	struct command_queue queue;
-
-	open_queue(&queue, 4);
-	assert_int_equal(command_queue_peek(&queue, 4), 0);
-	assert_int_equal(command_queue_count(&queue), 0);
-	assert_int_equal(command_queue_tail(&queue), 0);
-	assert_int_equal(command_queue_head(&queue), 0);
-	command_queue_destroy(&queue);
-}
-
-TEST(once, full_queue_takes_one_command_for_each_that_is_popped)
-{
-	static const size_t capacities[] = {2, 4, 64};
-
-	for (size_t i = 0; i < 3; i++) {
-		struct command_queue queue;
-		uint64_t number = 0;
-
-		open_queue(&queue, capacities[i]);
-		while (push(&queue, 0, number))
-			number++;
-		assert_int_equal(number, capacities[i]);
-		for (size_t lap = 0; lap < 3 * capacities[i]; lap++) {
-			assert_false(push(&queue, 0, number));
-			assert_int_equal(command_queue_count(&queue), capacities[i]);
-			assert_int_equal(command_queue_at(&queue, 0)->time, lap);
-			command_queue_pop(&queue, 1);
-			assert_int_equal(command_queue_count(&queue), capacities[i] - 1);
-			assert_true(push(&queue, 0, number++));
-		}
-		command_queue_destroy(&queue);
-	}
-}
-
-TEST(once, peek_stops_at_a_claimed_cell_and_goes_on_after_its_publication)
-{
-	struct command_queue queue;
-	struct command_cell *cell;
-	uint64_t position;
-
-	open_queue(&queue, 8);
-	assert_true(push(&queue, 0, 0));
-	cell = command_queue_claim(&queue, &position);
-	assert_non_null(cell);
-	assert_int_equal(position, 1);
-	assert_true(push(&queue, 0, 2));
-	assert_int_equal(command_queue_count(&queue), 3);
-	assert_int_equal(command_queue_peek(&queue, 8), 1);
-	command_queue_pop(&queue, 1);
-	assert_int_equal(command_queue_peek(&queue, 8), 0);
-	fill(&cell->command, 0, 1);
-	command_queue_publish(cell, position);
-	assert_int_equal(command_queue_peek(&queue, 8), 2);
-	assert_int_equal(command_queue_peek(&queue, 1), 1);
-	assert_int_equal(command_queue_at(&queue, 0)->time, 1);
-	assert_int_equal(command_queue_at(&queue, 1)->time, 2);
-	command_queue_destroy(&queue);
-}
-
-TEST(once, stale_cells_of_the_lap_before_are_not_taken_for_new_ones)
-{
-	struct command_queue queue;
-	uint64_t position;
-
-	open_queue(&queue, 4);
-	for (uint64_t number = 0; number < 4; number++)
-		assert_true(push(&queue, 0, number));
-	command_queue_pop(&queue, 4);
-	assert_int_equal(command_queue_peek(&queue, 4), 0);
-	assert_non_null(command_queue_claim(&queue, &position));
-	assert_non_null(command_queue_claim(&queue, &position));
-	assert_int_equal(command_queue_peek(&queue, 4), 0);
-	assert_int_equal(command_queue_count(&queue), 2);
 	command_queue_destroy(&queue);
 }
 
@@ -500,63 +404,11 @@ static void open_full(struct command_queue *queue, size_t capacity)
 	fill_up(queue);
 }
 
-/* The queue is full, and these wait for room in this order. */
-struct crowd {
-	struct command_queue queue;
-	struct waiter waiters[PRODUCERS];
-};
-
-static void crowd_open(struct crowd *crowd, size_t capacity)
-{
-	open_full(&crowd->queue, capacity);
-	for (int i = 0; i < PRODUCERS; i++)
-		waiter_start(&crowd->waiters[i], &crowd->queue);
-}
-
-static void assert_crowd_ends(struct crowd *crowd, bool have_room)
-{
-	for (int i = 0; i < PRODUCERS; i++)
-		assert_true(waiter_end(&crowd->waiters[i]) == have_room);
-}
-
 /* Opens a full queue with one producer that waits for room. */
 static void open_with_waiter(struct command_queue *queue, size_t capacity, struct waiter *waiter)
 {
 	open_full(queue, capacity);
 	waiter_start(waiter, queue);
-}
-
-TEST(once, producer_need_not_wait_where_there_is_room)
-{
-	struct command_queue queue;
-
-	open_queue(&queue, 4);
-	assert_true(push_in_turn(&queue, 0, 0));
-	fill_up(&queue);
-	command_queue_pop(&queue, 1);
-	assert_true(push_in_turn(&queue, 0, 0));
-	assert_int_equal(command_queue_count(&queue), 4);
-	assert_int_equal(atomic_load(&queue.waiting), 0);
-	command_queue_destroy(&queue);
-}
-
-TEST(once, waiting_producer_sleeps_and_is_woken_by_pops)
-{
-	static const size_t capacities[] = {2, 4, 64};
-
-	for (size_t i = 0; i < 3; i++) {
-		struct command_queue queue;
-		struct waiter waiter;
-
-		open_with_waiter(&queue, capacities[i], &waiter);
-		for (size_t popped = 0; popped < capacities[i]; popped++)
-			command_queue_pop(&queue, 1);
-		assert_true(waiter_end(&waiter));
-		assert_int_equal(command_queue_count(&queue), 1);
-		assert_int_equal(atomic_load(&queue.waiting), 0);
-		assert_true(push(&queue, 0, 0));
-		command_queue_destroy(&queue);
-	}
 }
 
 /* The pops need not reach half of the ring. */
@@ -575,29 +427,22 @@ TEST(once, waiting_producer_of_a_large_ring_is_woken_by_4096_pops)
 	command_queue_destroy(&queue);
 }
 
-TEST(once, all_waiters_are_woken_by_one_pop_of_many)
-{
-	struct crowd crowd;
-
-	crowd_open(&crowd, 64);
-	command_queue_pop(&crowd.queue, 64);
-	assert_crowd_ends(&crowd, true);
-	command_queue_destroy(&crowd.queue);
-}
-
 TEST(once, producers_that_wait_go_in_the_order_in_which_they_came)
 {
-	struct crowd crowd;
+	struct waiter waiters[PRODUCERS];
+	struct command_queue queue;
 
-	crowd_open(&crowd, 2);
+	open_full(&queue, 2);
+	for (int i = 0; i < PRODUCERS; i++)
+		waiter_start(&waiters[i], &queue);
 	for (int i = 0; i < PRODUCERS; i++) {
-		command_queue_pop(&crowd.queue, 1);
-		assert_true(waiter_end(&crowd.waiters[i]));
+		command_queue_pop(&queue, 1);
+		assert_true(waiter_end(&waiters[i]));
 		for (int later = i + 1; later < PRODUCERS; later++)
-			assert_false(blocked_call_has_returned(&crowd.waiters[later].call));
-		assert_int_equal(command_queue_count(&crowd.queue), 2);
+			assert_false(blocked_call_has_returned(&waiters[later].call));
+		assert_int_equal(command_queue_count(&queue), 2);
 	}
-	command_queue_destroy(&crowd.queue);
+	command_queue_destroy(&queue);
 }
 
 TEST(once, room_is_kept_for_a_producer_that_waits)
@@ -630,18 +475,6 @@ TEST(once, waiting_producer_is_woken_though_others_keep_the_queue_full)
 	}
 	assert_true(waiter_end(&waiter));
 	command_queue_destroy(&queue);
-}
-
-TEST(once, close_wakes_the_waiters_and_ends_later_waits)
-{
-	struct crowd crowd;
-
-	crowd_open(&crowd, 4);
-	command_queue_close(&crowd.queue);
-	assert_crowd_ends(&crowd, false);
-	assert_false(push_in_turn(&crowd.queue, 0, 0));
-	assert_int_equal(atomic_load(&crowd.queue.waiting), 0);
-	command_queue_destroy(&crowd.queue);
 }
 
 TEST(once, closed_queue_is_not_opened_by_a_wake)

@@ -131,8 +131,3 @@ TEST(with_threads, destructor_of_a_threads_data_does_not_destroy_the_threads_whe
 	assert_int_equal(atomic_load(&end.wrong), 0);
 	pthread_key_delete(end.key);
 }
-
-TEST(once, no_wheel_is_destroyed_at_once)
-{
-	assert_status(tw_destroy(NULL), TW_OK);
-}

@@ -110,7 +110,7 @@ static void fixture_close(struct fixture *fixture)
 	free(fixture->tasks);
 }
 
-static struct timer *new_job(struct fixture *fixture, size_t number, enum timer_job job)
+static void add(struct fixture *fixture, size_t number)
 {
 	struct keyed_timer *keyed = timer_new(&fixture->store, &number, sizeof(number), 0);
 	struct timer *timer;
@@ -120,13 +120,8 @@ static struct timer *new_job(struct fixture *fixture, size_t number, enum timer_
 	fixture->tasks[number].fixture = fixture;
 	timer->value = &fixture->tasks[number];
 	timer->deadline = 0;
-	timer->job = (uint8_t)job;
-	return timer;
-}
-
-static void add(struct fixture *fixture, size_t number)
-{
-	job_batches_add(&fixture->batches, new_job(fixture, number, TIMER_RUN));
+	timer->job = TIMER_RUN;
+	job_batches_add(&fixture->batches, timer);
 }
 
 static void add_all(struct fixture *fixture)
@@ -208,67 +203,12 @@ static void finish(struct fixture *fixture)
 	fixture_close(fixture);
 }
 
-/* Walks over one batch, whose jobs must be those from `number` on; returns their number. */
-static size_t assert_batch(struct fixture *fixture, struct timer *first, size_t number)
+TEST(once, jobs_of_many_submissions_to_both_lanes_are_done_once)
 {
-	size_t size = 0;
-
-	for (struct list *link = &first->link; link; link = link->next) {
-		assert_ptr_equal(timer_of_link(link)->value, &fixture->tasks[number + size]);
-		size++;
-	}
-	assert_int_equal(first->batch_size, size);
-	assert_in_range(size, 1, WORKER_BATCH);
-	return size;
-}
-
-TEST(once, batches_hold_at_most_32_jobs_and_keep_their_order)
-{
-	struct fixture fixture;
-	struct list *batch;
-	size_t number = 0;
-
-	fixture_open(&fixture, 1, 1000);
-	add_all(&fixture);
-	assert_int_equal(fixture.batches.count, 1000);
-	for (batch = &fixture.batches.first->link; batch; batch = batch->previous) {
-		size_t size = assert_batch(&fixture, timer_of_link(batch), number);
-
-		number += size;
-		assert_true(size == WORKER_BATCH || number == 1000);
-	}
-	assert_int_equal(number, 1000);
-	submit(&fixture);
-	finish(&fixture);
-}
-
-static int worker_counts[] = {1, 2, 8};
-enum { WORKER_COUNTS = sizeof(worker_counts) / sizeof(worker_counts[0]) };
-
-TEST(once, jobs_of_one_submission_are_done_once)
-{
-	static const size_t sizes[] = {1, 31, 32, 33, 10000};
-
-	for (size_t i = 0; i < WORKER_COUNTS; i++) {
-		for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
-			struct fixture fixture;
-
-			fixture_open(&fixture, worker_counts[i], sizes[k]);
-			add_all(&fixture);
-			submit(&fixture);
-			worker_pool_wait(fixture.pool);
-			assert_each_was_run_once(&fixture);
-			assert_int_equal(stats_of(&fixture).unfinished, 0);
-			fixture_close(&fixture);
-		}
-	}
-}
-
-TEST(once, jobs_of_many_submissions_are_done_once)
-{
+	static const int worker_counts[] = {1, 2, 8};
 	static const size_t batch_sizes[] = {1, 2, 31, 32, 33, 100};
 
-	for (size_t i = 0; i < WORKER_COUNTS; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		struct fixture fixture;
 
 		fixture_open(&fixture, worker_counts[i], TEST_SHARE_OF(100000));
@@ -277,89 +217,10 @@ TEST(once, jobs_of_many_submissions_are_done_once)
 
 			for (; number < end && number < fixture.size; number++)
 				add(&fixture, number);
-			submit(&fixture);
+			submit_to(&fixture, batch % 4 == 3 ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 		}
 		finish(&fixture);
 	}
-}
-
-/* Each job finds the workers asleep, or about to sleep. */
-TEST(once, jobs_submitted_one_by_one_are_done_each_before_the_next)
-{
-	for (size_t i = 0; i < WORKER_COUNTS; i++) {
-		struct fixture fixture;
-
-		fixture_open(&fixture, worker_counts[i], TEST_SHARE_OF(5000));
-		for (size_t number = 0; number < fixture.size; number++) {
-			submit_one(&fixture, number);
-			worker_pool_wait(fixture.pool);
-			assert_int_equal(done(&fixture), number + 1);
-		}
-		finish(&fixture);
-	}
-}
-
-TEST(once, submission_of_nothing_does_nothing)
-{
-	struct fixture fixture;
-
-	fixture_open(&fixture, 2, 1);
-	submit(&fixture);
-	worker_pool_wait(fixture.pool);
-	assert_int_equal(stats_of(&fixture).unfinished, 0);
-	fixture_close(&fixture);
-}
-
-static void count_drained(void *context, const struct tw_task *tw_task)
-{
-	atomic_fetch_add((atomic_size_t *)context, 1);
-}
-
-TEST(once, each_kind_of_job_calls_its_own_function)
-{
-	struct drain *drain = calloc(1, sizeof(*drain));
-	atomic_size_t drained = 0;
-	struct fixture fixture;
-	struct timer *timer;
-
-	assert_non_null(drain);
-	fixture_open(&fixture, 2, 3);
-	*drain = (struct drain){.each = count_drained, .context = &drained, .references = 1};
-	add(&fixture, 0);
-	timer = new_job(&fixture, 1, TIMER_RELEASE);
-	timer->reason = TW_REMOVED;
-	job_batches_add(&fixture.batches, timer);
-	timer = new_job(&fixture, 2, TIMER_DRAIN);
-	timer->drain = drain;
-	job_batches_add(&fixture.batches, timer);
-	submit(&fixture);
-	worker_pool_wait(fixture.pool);
-	assert_int_equal(atomic_load(&fixture.tasks[0].times_run), 1);
-	assert_int_equal(atomic_load(&fixture.tasks[1].times_run), 0);
-	assert_int_equal(atomic_load(&fixture.tasks[1].times_released), 1 + TW_REMOVED * 100);
-	assert_int_equal(atomic_load(&drained), 1);
-	fixture_close(&fixture);
-}
-
-TEST(once, jobs_not_begun_when_the_target_stops_are_released)
-{
-	struct fixture fixture;
-
-	fixture_open_blocked(&fixture, 1, 100, 0);
-	add_all(&fixture);
-	submit(&fixture);
-	WAIT_UNTIL(atomic_load(&fixture.flag));
-	atomic_store(&fixture.target.stopped, true);
-	let_go(&fixture, 0);
-	worker_pool_wait(fixture.pool);
-	assert_int_equal(done(&fixture), 100);
-	assert_int_equal(atomic_load(&fixture.tasks[0].times_run), 1);
-	for (size_t number = 1; number < 100; number++) {
-		assert_int_equal(atomic_load(&fixture.tasks[number].times_run), 0);
-		assert_int_equal(atomic_load(&fixture.tasks[number].times_released),
-				 1 + TW_STOPPED * 100);
-	}
-	fixture_close(&fixture);
 }
 
 TEST(once, slow_job_holds_up_nothing_but_its_worker)
@@ -409,18 +270,6 @@ TEST(once, rest_of_a_batch_is_done_while_all_workers_but_one_are_blocked)
 		block_7_workers(&fixture, 100, 1 + turn % 16);
 	}
 	fixture_close(&fixture);
-}
-
-TEST(once, jobs_submitted_behind_a_slow_one_are_done_before_it)
-{
-	struct fixture fixture;
-
-	fixture_open_blocked(&fixture, 2, 1000, 0);
-	for (size_t number = 0; number < fixture.size; number++)
-		submit_one(&fixture, number);
-	WAIT_UNTIL(done(&fixture) == fixture.size - 1);
-	let_go(&fixture, 0);
-	finish(&fixture);
 }
 
 static void note_when(struct task *task)
@@ -733,22 +582,6 @@ TEST(once, bulk_is_not_starved_by_a_crowd_of_prompt_jobs)
 			20 * WORKER_BATCH);
 }
 
-TEST(once, jobs_of_both_lanes_are_done_once)
-{
-	for (size_t i = 0; i < WORKER_COUNTS; i++) {
-		struct fixture fixture;
-
-		fixture_open(&fixture, worker_counts[i], TEST_SHARE_OF(50000));
-		for (size_t number = 0; number < fixture.size; number++) {
-			add(&fixture, number);
-			if (number % 50 == 7 || number == fixture.size - 1)
-				submit_to(&fixture,
-					  number % 100 == 7 ? JOB_LANE_BULK : JOB_LANE_PROMPT);
-		}
-		finish(&fixture);
-	}
-}
-
 enum { WAITERS = 5 };
 
 static void wait_for_pool(void *pool)
@@ -760,56 +593,6 @@ static void waiter_start(struct blocked_call *waiter, struct worker_pool *pool)
 {
 	blocked_call_start(waiter, wait_for_pool, pool);
 	blocked_call_falls_asleep(waiter);
-}
-
-TEST(once, wait_of_an_idle_pool_returns_at_once)
-{
-	struct fixture fixture;
-
-	fixture_open(&fixture, 2, 1);
-	for (int i = 0; i < 1000; i++)
-		worker_pool_wait(fixture.pool);
-	fixture_close(&fixture);
-}
-
-TEST(once, wait_ends_after_the_jobs_submitted_before)
-{
-	struct fixture fixture;
-	struct blocked_call waiter;
-
-	fixture_open_blocked(&fixture, 2, 100, 50);
-	add_all(&fixture);
-	submit(&fixture);
-	WAIT_UNTIL(done(&fixture) == 99);
-	waiter_start(&waiter, fixture.pool);
-	let_go(&fixture, 50);
-	blocked_call_end(&waiter);
-	finish(&fixture);
-}
-
-/* Each wait group has its turn. */
-TEST(once, wait_does_not_wait_for_jobs_submitted_later)
-{
-	enum { TURNS = 5 };
-	struct fixture fixture;
-
-	fixture_open(&fixture, 2, 2 * TURNS);
-	for (size_t turn = 0; turn < TURNS; turn++) {
-		struct blocked_call waiter;
-
-		block(&fixture, 2 * turn);
-		block(&fixture, 2 * turn + 1);
-		submit_one(&fixture, 2 * turn);
-		waiter_start(&waiter, fixture.pool);
-		submit_one(&fixture, 2 * turn + 1);
-		let_go(&fixture, 2 * turn);
-		blocked_call_end(&waiter);
-		assert_int_equal(atomic_load(&fixture.tasks[2 * turn].times_run), 1);
-		assert_int_equal(atomic_load(&fixture.tasks[2 * turn + 1].times_run), 0);
-		let_go(&fixture, 2 * turn + 1);
-		worker_pool_wait(fixture.pool);
-	}
-	finish(&fixture);
 }
 
 /* A later job ends before the one that they wait for, so that they wake and must go on waiting. */
@@ -1005,23 +788,6 @@ TEST(once, only_a_worker_of_the_pool_is_here)
 	fixture_close(&elsewhere);
 }
 
-TEST(once, destroy_waits_until_all_jobs_are_done)
-{
-	for (size_t i = 0; i < WORKER_COUNTS; i++) {
-		for (int turn = 0; turn < 20; turn++) {
-			struct fixture fixture;
-
-			fixture_open(&fixture, worker_counts[i], turn % 2 ? 3000 : 3);
-			add_all(&fixture);
-			submit(&fixture);
-			worker_pool_destroy(fixture.pool);
-			fixture.pool = NULL;
-			assert_each_was_run_once(&fixture);
-			fixture_close(&fixture);
-		}
-	}
-}
-
 /*
  * The first job of a batch waits for its last, so another worker must do that one. The workers have
  * been woken together: while one lays the last batch out, the other looks whether it may leave. A
@@ -1045,16 +811,6 @@ TEST(once, no_worker_leaves_while_a_job_may_need_it)
 		fixture.pool = NULL;
 		assert_each_was_run_once(&fixture);
 		assert_true(wall_clock() - start < INT64_C(20000000000));
-		fixture_close(&fixture);
-	}
-}
-
-TEST(once, pool_without_jobs_can_be_destroyed_at_once)
-{
-	for (int turn = 0; turn < 50; turn++) {
-		struct fixture fixture;
-
-		fixture_open(&fixture, 1 + turn % 8, 1);
 		fixture_close(&fixture);
 	}
 }

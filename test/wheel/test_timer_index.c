@@ -151,40 +151,6 @@ static void change(struct model *model, size_t number)
 		add(model, number);
 }
 
-TEST(once, empty_index_finds_nothing_and_prefetches_nothing)
-{
-	struct model model;
-	uint32_t hashes[TIMER_INDEX_BATCH];
-	struct timer_guesses guesses;
-
-	model_open(&model, 1000);
-	assert_finds_all(&model);
-	for (int batch = 0; batch < 1000; batch++) {
-		size_t count = (size_t)random_below(&model.random, TIMER_INDEX_BATCH + 1);
-
-		for (size_t i = 0; i < count; i++)
-			hashes[i] = (uint32_t)random_next(&model.random);
-		timer_index_prefetch(&model.index, hashes, count, &guesses);
-		for (size_t i = 0; i < count; i++)
-			assert_null(guesses.timers[i]);
-	}
-	model_close(&model);
-}
-
-TEST(once, single_key_is_found_until_it_is_removed)
-{
-	struct model model;
-
-	model_open(&model, 17);
-	for (size_t number = 0; number < 17; number++) {
-		add(&model, number);
-		assert_finds_all(&model);
-		take_out(&model, number);
-		assert_finds_all(&model);
-	}
-	model_close(&model);
-}
-
 /* Guesses the keys from `first` on: each that is in is found, and no timer has another hash. */
 static void assert_guesses(const struct model *model, size_t first, size_t count)
 {
@@ -294,27 +260,6 @@ static void a_few_random_keys_are_found(struct model *model)
 		assert_finds(model, (size_t)random_below(&model->random, model->size));
 }
 
-TEST(once, index_grows_with_200_000_keys_and_loses_none)
-{
-	enum { KEYS = TEST_SHARE_OF(200000) };
-	struct model model;
-	size_t next_look = 1;
-
-	model_open(&model, KEYS);
-	for (size_t number = 0; number < KEYS; number++) {
-		add(&model, number);
-		a_few_random_keys_are_found(&model);
-		if (model.count == next_look) {
-			assert_finds_all(&model);
-			next_look *= 4;
-		}
-	}
-	/* There is a bucket for each timer, so chains stay short. */
-	assert_true(model.index.buckets >= KEYS);
-	assert_finds_all(&model);
-	model_close(&model);
-}
-
 /* Removes the most keys one by one; no removal merges more than four buckets. */
 static void take_out_all_but(struct model *model, size_t left)
 {
@@ -329,14 +274,19 @@ static void take_out_all_but(struct model *model, size_t left)
 	}
 }
 
-TEST(once, index_shrinks_as_fast_as_timers_are_removed_and_loses_none)
+TEST(once, index_grows_and_shrinks_as_timers_come_and_go_and_loses_none)
 {
 	enum { KEYS = TEST_SHARE_OF(200000), LEFT = 100 };
 	struct model model;
 
 	model_open(&model, KEYS);
-	for (size_t number = 0; number < KEYS; number++)
+	assert_finds_all(&model);
+	for (size_t number = 0; number < KEYS; number++) {
 		add(&model, number);
+		a_few_random_keys_are_found(&model);
+	}
+	/* There is a bucket for each timer, so chains stay short. */
+	assert_true(model.index.buckets >= KEYS);
 	take_out_all_but(&model, LEFT);
 	assert_finds_all(&model);
 	assert_in_range(model.index.buckets, LEFT, 4 * (LEFT + 1));
