@@ -125,18 +125,33 @@ static tw_duration draw_advance(struct wheel_user *user)
 	}
 }
 
+/* The wheel is idle afterwards: an alarm that was due has run. */
 static void advance_wheel(struct wheel_user *user)
 {
 	act_advance(user, draw_advance(user));
+	if (!trial_of(user)->setting->is_of_handles)
+		return;
+	act_wait_idle(user);
+	alarms_judge_sleep(user, user->model->interval, model_now(user->model));
+}
+
+static void renew_alarms(struct wheel_user *user)
+{
+	alarms_destroy(user);
+	act_wait_idle(user);
+	alarms_judge_end(user);
+	alarms_create(user);
 }
 
 static const struct wheel_act acts_by_key[] = {
 	{give_command, 690}, {act_set_crowd, 5}, {advance_wheel, 250}, {ask, 30}, {act_poll, 20},
 	{act_walk, 2},       {NULL, 0}};
 
-static const struct wheel_act acts_by_handle[] = {
-	{act_start_timer, 120}, {act_stop_timer, 150}, {act_reset_timer, 200}, {act_ask_timer, 400},
-	{act_drain, 1},         {act_walk, 20},        {advance_wheel, 250},   {NULL, 0}};
+static const struct wheel_act acts_by_handle[] = {{act_start_timer, 120}, {act_stop_timer, 150},
+						  {act_reset_timer, 200}, {act_ask_timer, 400},
+						  {act_use_alarm, 200},   {renew_alarms, 20},
+						  {act_drain, 1},         {act_walk, 20},
+						  {advance_wheel, 250},   {NULL, 0}};
 
 /* ---- The trial ---- */
 
@@ -167,6 +182,8 @@ void trial_begin(struct trial *trial, const struct trial_setting *setting, struc
 	trial->timers.is_reused = true;
 	trial->user.timers = &trial->timers;
 	assert_status(model_begin(model, interval, setting->slots, &options), TW_OK);
+	if (setting->is_of_handles)
+		alarms_create(&trial->user);
 }
 
 void trial_run(struct trial *trial, uint32_t operations)
@@ -187,6 +204,7 @@ void trial_run(struct trial *trial, uint32_t operations)
 
 void trial_end(struct trial *trial)
 {
+	alarms_destroy(&trial->user);
 	if (trial->wrong[0] == '\0') {
 		act_advance(&trial->user, 0);
 		act_stop(&trial->user);

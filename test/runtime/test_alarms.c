@@ -12,6 +12,7 @@
 
 /* An alarm's argument points to a bell. */
 struct bell {
+	struct recorder *recorder;
 	struct tw_wheel *wheel;
 	struct tw_alarm alarm;
 	void (*in_run)(struct bell *);
@@ -41,46 +42,42 @@ static int runs_of(struct bell *bell)
 static void make(struct recorder *recorder, struct bell *bell)
 {
 	memset(bell, 0, sizeof(*bell));
+	bell->recorder = recorder;
 	bell->wheel = recorder->wheel;
 	gate_init(&bell->gate);
 	assert_status(tw_alarm_init(recorder->wheel, &bell->alarm, ring, bell), TW_OK);
 }
 
-static struct recorder *open_with_bell(const struct variant *variant, struct bell *bell)
-{
-	struct recorder *recorder = recorder_open(variant, 8);
+/* BELL(kind, name) { ... } is a case with an alarm, `bell`, on a recorder's wheel. */
+#define BELL(kind, name) TEST_GIVEN(kind, name, struct bell *bell, bell_give(*state, name))
 
-	make(recorder, bell);
-	return recorder;
-}
-
-static void close_with_bell(struct recorder *recorder, struct bell *bell)
+static void bell_give(const struct variant *variant, void (*run)(struct bell *))
 {
-	tw_alarm_destroy(&bell->alarm);
+	struct recorder *recorder = recorder_open(variant, 10);
+	struct bell bell;
+
+	make(recorder, &bell);
+	run(&bell);
+	tw_alarm_destroy(&bell.alarm);
 	recorder_close(recorder);
 }
 
 /* Advances; `runs` runs have begun by then. */
-static void assert_runs_after(struct recorder *recorder, struct bell *bell, tw_duration by,
-			      int runs)
+static void assert_runs_after(struct bell *bell, tw_duration by, int runs)
 {
-	advance(recorder, by);
+	advance(bell->recorder, by);
 	assert_int_equal(runs_of(bell), runs);
 }
 
-TEST(everywhere, alarm_runs_each_time_that_it_was_set)
+BELL(everywhere, alarm_runs_each_time_that_it_was_set)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	assert_runs_after(recorder, &bell, 5 * INTERVAL, 0);
+	assert_runs_after(bell, 5 * INTERVAL, 0);
 	for (int i = 1; i <= 3; i++) {
-		assert_status(tw_alarm_set(&bell.alarm, 100 * INTERVAL), TW_OK);
-		assert_runs_after(recorder, &bell, 99 * INTERVAL, i - 1);
-		assert_runs_after(recorder, &bell, INTERVAL, i);
-		assert_int_equal(bell.last, (5 + 100 * i) * INTERVAL);
+		assert_status(tw_alarm_set(&bell->alarm, 100 * INTERVAL), TW_OK);
+		assert_runs_after(bell, 99 * INTERVAL, i - 1);
+		assert_runs_after(bell, INTERVAL, i);
+		assert_int_equal(bell->last, (5 + 100 * i) * INTERVAL);
 	}
-	close_with_bell(recorder, &bell);
 }
 
 static struct bell *rung[4];
@@ -109,60 +106,48 @@ RECORDED(ordered, alarms_of_one_tick_run_in_the_order_of_their_setting)
 		tw_alarm_destroy(&bells[i].alarm);
 }
 
-TEST(everywhere, alarm_moves_sooner_and_later)
+BELL(everywhere, alarm_moves_sooner_and_later)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	assert_status(tw_alarm_set(&bell.alarm, 10 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_set(&bell.alarm, 50 * INTERVAL), TW_OK);
-	assert_runs_after(recorder, &bell, 49 * INTERVAL, 0);
-	assert_status(tw_alarm_set(&bell.alarm, 500 * INTERVAL), TW_OK);
-	flush_wheel(recorder);
-	assert_status(tw_alarm_set(&bell.alarm, 3 * INTERVAL), TW_OK);
-	assert_runs_after(recorder, &bell, 2 * INTERVAL, 0);
-	assert_runs_after(recorder, &bell, INTERVAL, 1);
-	assert_runs_after(recorder, &bell, 1000 * INTERVAL, 1);
-	close_with_bell(recorder, &bell);
+	assert_status(tw_alarm_set(&bell->alarm, 10 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_set(&bell->alarm, 50 * INTERVAL), TW_OK);
+	assert_runs_after(bell, 49 * INTERVAL, 0);
+	assert_status(tw_alarm_set(&bell->alarm, 500 * INTERVAL), TW_OK);
+	flush_wheel(bell->recorder);
+	assert_status(tw_alarm_set(&bell->alarm, 3 * INTERVAL), TW_OK);
+	assert_runs_after(bell, 2 * INTERVAL, 0);
+	assert_runs_after(bell, INTERVAL, 1);
+	assert_runs_after(bell, 1000 * INTERVAL, 1);
 }
 
-TEST(everywhere, delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval)
+BELL(everywhere, delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
-	assert_runs_after(recorder, &bell, 0, 1);
-	assert_status(tw_alarm_set(&bell.alarm, INT64_MIN), TW_OK);
-	assert_runs_after(recorder, &bell, 0, 2);
-	assert_status(tw_advance(recorder->wheel, INTERVAL / 2), TW_OK);
-	assert_status(tw_alarm_set(&bell.alarm, 1), TW_OK);
-	assert_runs_after(recorder, &bell, INTERVAL - 1, 2);
-	assert_runs_after(recorder, &bell, INTERVAL, 3);
-	assert_status(tw_alarm_set_at(&bell.alarm, tw_now(recorder->wheel) - 1), TW_OK);
-	assert_runs_after(recorder, &bell, INTERVAL, 4);
-	assert_status(tw_alarm_set_at(&bell.alarm, INT64_MIN), TW_OK);
-	assert_runs_after(recorder, &bell, 0, 5);
-	assert_status(tw_alarm_set(&bell.alarm, TW_FOREVER), TW_OK);
-	assert_runs_after(recorder, &bell, 1000000 * INTERVAL, 5);
-	close_with_bell(recorder, &bell);
+	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
+	assert_runs_after(bell, 0, 1);
+	assert_status(tw_alarm_set(&bell->alarm, INT64_MIN), TW_OK);
+	assert_runs_after(bell, 0, 2);
+	assert_status(tw_advance(bell->wheel, INTERVAL / 2), TW_OK);
+	assert_status(tw_alarm_set(&bell->alarm, 1), TW_OK);
+	assert_runs_after(bell, INTERVAL - 1, 2);
+	assert_runs_after(bell, INTERVAL, 3);
+	assert_status(tw_alarm_set_at(&bell->alarm, tw_now(bell->wheel) - 1), TW_OK);
+	assert_runs_after(bell, INTERVAL, 4);
+	assert_status(tw_alarm_set_at(&bell->alarm, INT64_MIN), TW_OK);
+	assert_runs_after(bell, 0, 5);
+	assert_status(tw_alarm_set(&bell->alarm, TW_FOREVER), TW_OK);
+	assert_runs_after(bell, 1000000 * INTERVAL, 5);
 }
 
-TEST(everywhere, stopped_alarm_does_not_run_until_it_is_set_again)
+BELL(everywhere, stopped_alarm_does_not_run_until_it_is_set_again)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	assert_status(tw_alarm_stop(&bell.alarm), TW_NOT_FOUND);
-	assert_status(tw_alarm_set(&bell.alarm, 10 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_stop(&bell.alarm), TW_OK);
-	assert_status(tw_alarm_stop(&bell.alarm), TW_NOT_FOUND);
-	advance(recorder, 5 * INTERVAL);
+	assert_status(tw_alarm_stop(&bell->alarm), TW_NOT_FOUND);
+	assert_status(tw_alarm_set(&bell->alarm, 10 * INTERVAL), TW_OK);
+	assert_status(tw_alarm_stop(&bell->alarm), TW_OK);
+	assert_status(tw_alarm_stop(&bell->alarm), TW_NOT_FOUND);
+	advance(bell->recorder, 5 * INTERVAL);
 	/* The alarm is still filed at its earlier tick. */
-	assert_status(tw_alarm_set(&bell.alarm, 20 * INTERVAL), TW_OK);
-	assert_runs_after(recorder, &bell, 19 * INTERVAL, 0);
-	assert_runs_after(recorder, &bell, INTERVAL, 1);
-	close_with_bell(recorder, &bell);
+	assert_status(tw_alarm_set(&bell->alarm, 20 * INTERVAL), TW_OK);
+	assert_runs_after(bell, 19 * INTERVAL, 0);
+	assert_runs_after(bell, INTERVAL, 1);
 }
 
 static void set_again_in_its_run(struct bell *bell)
@@ -174,18 +159,14 @@ static void set_again_in_its_run(struct bell *bell)
 		assert_status(tw_alarm_set(&bell->alarm, 2 * INTERVAL), TW_OK);
 }
 
-TEST(everywhere, alarm_may_be_set_and_stopped_in_its_own_run)
+BELL(everywhere, alarm_may_be_set_and_stopped_in_its_own_run)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	bell.in_run = set_again_in_its_run;
-	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
+	bell->in_run = set_again_in_its_run;
+	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
 	for (int i = 0; i < 20; i++)
-		advance(recorder, INTERVAL);
-	assert_int_equal(runs_of(&bell), 5);
-	assert_int_equal(bell.last, 9 * INTERVAL);
-	close_with_bell(recorder, &bell);
+		advance(bell->recorder, INTERVAL);
+	assert_int_equal(runs_of(bell), 5);
+	assert_int_equal(bell->last, 9 * INTERVAL);
 }
 
 static void set_for_now_in_its_run(struct bell *bell)
@@ -194,26 +175,22 @@ static void set_for_now_in_its_run(struct bell *bell)
 		assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
 }
 
-TEST(everywhere, alarm_that_sets_itself_for_now_keeps_no_turn_going)
+BELL(everywhere, alarm_that_sets_itself_for_now_keeps_no_turn_going)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	bell.in_run = set_for_now_in_its_run;
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
-	for (int i = 0; runs_of(&bell) < 10000; i++) {
+	bell->in_run = set_for_now_in_its_run;
+	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
+	for (int i = 0; runs_of(bell) < 10000; i++) {
 		assert_true(i < 100000);
-		advance(recorder, INTERVAL);
+		advance(bell->recorder, INTERVAL);
 	}
-	close_with_bell(recorder, &bell);
 }
 
-TEST(everywhere, drain_and_release_never_meet_an_alarm)
+RECORDED(everywhere, drain_and_release_never_meet_an_alarm)
 {
 	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
 	struct bell other;
 
+	make(recorder, &bell);
 	make(recorder, &other);
 	assert_status(tw_alarm_set(&bell.alarm, 30 * INTERVAL), TW_OK);
 	assert_status(tw_alarm_set(&other.alarm, 30 * INTERVAL), TW_OK);
@@ -228,7 +205,7 @@ TEST(everywhere, drain_and_release_never_meet_an_alarm)
 	advance(recorder, 20 * INTERVAL);
 	assert_int_equal(runs_of(&other), 1);
 	assert_int_equal(runs_of(&bell), 0);
-	assert_runs_after(recorder, &bell, 10 * INTERVAL, 1);
+	assert_runs_after(&bell, 10 * INTERVAL, 1);
 	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	settle(recorder);
@@ -238,21 +215,14 @@ TEST(everywhere, drain_and_release_never_meet_an_alarm)
 	tw_alarm_destroy(&bell.alarm);
 	tw_alarm_destroy(&other.alarm);
 	assert_int_equal(runs_of(&bell), 1);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, alarm_needs_no_room_and_no_place)
+RECORDED(by_caller, alarm_needs_no_room_and_no_place, .max_pending = 4, .queue_capacity = 4,
+	 .when_full = TW_WHEN_FULL_FAIL)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
 	struct bell bell;
 	size_t queued = 0;
 
-	options.max_pending = 4;
-	options.queue_capacity = 4;
-	options.when_full = TW_WHEN_FULL_FAIL;
-	options.drive = TW_DRIVE_CALLER;
-	recorder_start(recorder, INTERVAL, 8, &options);
 	make(recorder, &bell);
 	while (tw_move_timer(recorder->wheel, "a", 1, TW_HOUR) == TW_OK)
 		assert_true(++queued < 100);
@@ -265,10 +235,10 @@ TEST(everywhere, alarm_needs_no_room_and_no_place)
 	}
 	flush_wheel(recorder);
 	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
-	assert_runs_after(recorder, &bell, INTERVAL, 1);
+	assert_runs_after(&bell, INTERVAL, 1);
 	/* Its run did not give back a place that it did not have. */
 	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
-	close_with_bell(recorder, &bell);
+	tw_alarm_destroy(&bell.alarm);
 }
 
 static void wait_in_run(struct bell *bell)
@@ -286,13 +256,13 @@ static void *destroy(void *argument)
 	return VALUE(atomic_load(&bell->ended));
 }
 
-TEST(pool, alarm_that_runs_can_be_set_stopped_and_destroyed)
+RECORDED(pool, alarm_that_runs_can_be_set_stopped_and_destroyed)
 {
 	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
 	pthread_t destroyer;
 	void *runs;
 
+	make(recorder, &bell);
 	bell.in_run = wait_in_run;
 	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
 	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
@@ -314,8 +284,7 @@ TEST(pool, alarm_that_runs_can_be_set_stopped_and_destroyed)
 	gate_open(&bell.gate);
 	pthread_join(destroyer, &runs);
 	assert_ptr_equal(runs, VALUE(2));
-	assert_runs_after(recorder, &bell, 10 * INTERVAL, 2);
-	recorder_close(recorder);
+	assert_runs_after(&bell, 10 * INTERVAL, 2);
 }
 
 static void destroy_in_run(struct bell *bell)
@@ -324,19 +293,15 @@ static void destroy_in_run(struct bell *bell)
 	assert_status(tw_alarm_destroy(&bell->alarm), TW_RUNNING);
 }
 
-TEST(everywhere, alarm_that_its_own_run_destroys_is_stopped_and_lives_on)
+BELL(everywhere, alarm_that_its_own_run_destroys_is_stopped_and_lives_on)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	bell.in_run = destroy_in_run;
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
-	advance(recorder, 0);
-	assert_runs_after(recorder, &bell, 10 * INTERVAL, 1);
-	bell.in_run = NULL;
-	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
-	assert_runs_after(recorder, &bell, INTERVAL, 2);
-	close_with_bell(recorder, &bell);
+	bell->in_run = destroy_in_run;
+	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
+	advance(bell->recorder, 0);
+	assert_runs_after(bell, 10 * INTERVAL, 1);
+	bell->in_run = NULL;
+	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
+	assert_runs_after(bell, INTERVAL, 2);
 }
 
 /* Nothing may use the memory after this. */
@@ -372,7 +337,7 @@ RECORDED(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was)
 		destroy_and_spoil(&bells[i]);
 	make(recorder, &last);
 	assert_status(tw_alarm_set(&last.alarm, 900 * INTERVAL), TW_OK);
-	assert_runs_after(recorder, &last, 1000 * INTERVAL, 1);
+	assert_runs_after(&last, 1000 * INTERVAL, 1);
 	for (int i = 0; i < PLACES; i++)
 		assert_int_equal(runs_of(&bells[i]), i == HAS_RUN);
 	assert_status(tw_alarm_set(&last.alarm, INTERVAL), TW_OK);
@@ -388,116 +353,48 @@ static void destroy_the_next(struct bell *bell)
 	destroy_and_spoil(next_bell);
 }
 
-TEST(ordered, alarm_that_is_due_may_be_destroyed_by_the_run_before_it)
+BELL(ordered, alarm_that_is_due_may_be_destroyed_by_the_run_before_it)
 {
-	struct bell first;
-	struct recorder *recorder = open_with_bell(*state, &first);
 	struct bell second;
 
-	make(recorder, &second);
+	make(bell->recorder, &second);
 	next_bell = &second;
-	first.in_run = destroy_the_next;
-	assert_status(tw_alarm_set(&first.alarm, INTERVAL), TW_OK);
+	bell->in_run = destroy_the_next;
+	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
 	assert_status(tw_alarm_set(&second.alarm, INTERVAL), TW_OK);
-	assert_runs_after(recorder, &first, 9 * INTERVAL, 1);
+	assert_runs_after(bell, 9 * INTERVAL, 1);
 	assert_int_equal(runs_of(&second), 0);
-	close_with_bell(recorder, &first);
 }
 
-TEST(once, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it)
+/* The only worker runs the alarm until its gate is opened. */
+static void make_busy(struct recorder *recorder, struct bell *busy)
 {
-	struct tw_options options = {.clock = TW_CLOCK_MANUAL, .workers = 1, .max_workers = 1};
-	struct bell busy = {.in_run = wait_in_run};
-	struct bell bell = {0};
+	make(recorder, busy);
+	busy->in_run = wait_in_run;
+	assert_status(tw_alarm_set(&busy->alarm, INTERVAL), TW_OK);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	gate_await(&busy->gate);
+}
+
+RECORDED(pool, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it, .workers = 1)
+{
+	struct bell busy;
+	struct bell bell;
 	pthread_t destroyer;
 	void *runs;
 
-	(void)state;
-	gate_init(&busy.gate);
-	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
-	busy.wheel = bell.wheel;
-	assert_status(tw_alarm_init(bell.wheel, &busy.alarm, ring, &busy), TW_OK);
-	assert_status(tw_alarm_init(bell.wheel, &bell.alarm, ring, &bell), TW_OK);
-	assert_status(tw_alarm_set(&busy.alarm, INTERVAL), TW_OK);
-	assert_status(tw_advance(bell.wheel, INTERVAL), TW_OK);
-	gate_await(&busy.gate);
+	make_busy(recorder, &busy);
+	make(recorder, &bell);
 	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
-	assert_status(tw_advance(bell.wheel, INTERVAL), TW_OK);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	pthread_create(&destroyer, NULL, destroy, &bell);
 	WAIT_UNTIL(tw_alarm_set(&bell.alarm, 0) == TW_CLOSED);
 	gate_open(&busy.gate);
 	pthread_join(destroyer, &runs);
 	memset(&bell.alarm, 0x5a, sizeof(bell.alarm));
-	assert_status(tw_wait_idle(bell.wheel), TW_OK);
+	settle(recorder);
 	assert_int_equal(runs_of(&bell), 0);
 	assert_status(tw_alarm_destroy(&busy.alarm), TW_OK);
-	tw_destroy(bell.wheel);
-}
-
-enum { BELLS = 20, STEPS = 20000 };
-
-/* By the manual clock, an alarm runs once, at the tick of its last set, unless stopped. */
-TEST(everywhere, alarms_do_what_a_model_does)
-{
-	struct recorder *recorder = recorder_open(*state, 4);
-	struct bell bells[BELLS];
-	tw_duration due[BELLS]; /* 0 if not set */
-	int runs[BELLS] = {0};
-	struct random random = random_from(seed_choose(), 0);
-
-	memset(due, 0, sizeof(due));
-	for (int i = 0; i < BELLS; i++)
-		make(recorder, &bells[i]);
-	for (int step = 0; step < TEST_SHARE_OF(STEPS); step++) {
-		int i = (int)random_below(&random, BELLS);
-		tw_duration now = tw_now(recorder->wheel);
-		tw_duration delay = (tw_duration)random_below(&random, 300) * INTERVAL;
-
-		switch (random_below(&random, 8)) {
-		case 0:
-			assert_int_equal(tw_alarm_stop(&bells[i].alarm),
-					 due[i] ? TW_OK : TW_NOT_FOUND);
-			due[i] = 0;
-			break;
-		case 1:
-			destroy_and_spoil(&bells[i]);
-			assert_int_equal(
-				tw_alarm_init(recorder->wheel, &bells[i].alarm, ring, &bells[i]),
-				TW_OK);
-			due[i] = 0;
-			break;
-		case 2:
-			assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-			settle(recorder);
-			break;
-		case 3:
-		case 4: {
-			tw_duration by = 1 + (tw_duration)random_below(&random, 40);
-
-			/* The model goes tick by tick, so that it knows when a run was. */
-			while (by-- > 0) {
-				advance(recorder, INTERVAL);
-				now += INTERVAL;
-				for (int j = 0; j < BELLS; j++) {
-					if (due[j] == now) {
-						runs[j]++;
-						due[j] = 0;
-						assert_int_equal(bells[j].last, now);
-					}
-					assert_int_equal(runs_of(&bells[j]), runs[j]);
-				}
-			}
-			break;
-		}
-		default:
-			assert_status(tw_alarm_set(&bells[i].alarm, delay + INTERVAL), TW_OK);
-			due[i] = now + delay + INTERVAL;
-		}
-	}
-	for (int i = 0; i < BELLS; i++)
-		tw_alarm_destroy(&bells[i].alarm);
-	assert_int_equal(event_count(recorder), 0);
-	recorder_close(recorder);
 }
 
 enum { RACERS = 4, RACES = 20000 };
@@ -602,17 +499,13 @@ TEST(threads, alarm_runs_after_its_last_set_and_never_twice_at_a_time)
 	tw_destroy(wheel);
 }
 
-TEST(everywhere, alarm_that_has_run_does_not_count_as_pending)
+BELL(everywhere, alarm_that_has_run_does_not_count_as_pending)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
-	set_timer(recorder, "a", 1, 9 * INTERVAL);
-	advance(recorder, 2 * INTERVAL);
-	assert_int_equal(runs_of(&bell), 1);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	close_with_bell(recorder, &bell);
+	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
+	set_timer(bell->recorder, "a", 1, 9 * INTERVAL);
+	advance(bell->recorder, 2 * INTERVAL);
+	assert_int_equal(runs_of(bell), 1);
+	assert_int_equal(tw_pending(bell->wheel), 1);
 }
 
 static void drain_and_set_the_alarm(void *context, const struct tw_task *task)
@@ -626,49 +519,37 @@ static void drain_and_set_the_alarm(void *context, const struct tw_task *task)
 }
 
 /* The alarm is in the drained pending set and has not been taken from there yet. */
-TEST(ordered, alarm_set_sooner_by_a_drain_function_runs_then)
+BELL(ordered, alarm_set_sooner_by_a_drain_function_runs_then)
 {
-	struct bell bell;
-	struct recorder *recorder = open_with_bell(*state, &bell);
-
-	recorder->argument = &bell;
+	bell->recorder->argument = bell;
 	for (int number = 1; number <= 300; number++)
-		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
+		assert_status(tw_set_timer(bell->wheel, &number, sizeof(number), VALUE(number),
 					   number * INTERVAL),
 			      TW_OK);
-	assert_status(tw_alarm_set(&bell.alarm, 1000 * INTERVAL), TW_OK);
-	settle(recorder);
-	assert_status(tw_drain(recorder->wheel, drain_and_set_the_alarm, recorder), TW_OK);
-	settle(recorder);
-	assert_int_equal(event_count(recorder), 300);
-	set_timer(recorder, "a", 301, 9 * INTERVAL);
-	pass_ticks(recorder, 2);
-	assert_int_equal(runs_of(&bell), 1);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	close_with_bell(recorder, &bell);
+	assert_status(tw_alarm_set(&bell->alarm, 1000 * INTERVAL), TW_OK);
+	settle(bell->recorder);
+	assert_status(tw_drain(bell->wheel, drain_and_set_the_alarm, bell->recorder), TW_OK);
+	settle(bell->recorder);
+	assert_int_equal(event_count(bell->recorder), 300);
+	set_timer(bell->recorder, "a", 301, 9 * INTERVAL);
+	pass_ticks(bell->recorder, 2);
+	assert_int_equal(runs_of(bell), 1);
+	assert_int_equal(tw_pending(bell->wheel), 1);
 }
 
-TEST(once, poll_knows_when_the_last_of_many_alarms_is_due)
+BELL(inline, poll_knows_when_the_last_of_many_alarms_is_due)
 {
 	enum { ALARMS = 1000 };
-	struct tw_options options = {
-		.clock = TW_CLOCK_MANUAL, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	struct bell bell = {0};
 	struct tw_alarm alarms[ALARMS];
-	tw_duration until;
 
-	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
 	for (int i = 0; i < ALARMS; i++) {
-		assert_status(tw_alarm_init(bell.wheel, &alarms[i], ring, &bell), TW_OK);
+		assert_status(tw_alarm_init(bell->wheel, &alarms[i], ring, bell), TW_OK);
 		assert_status(tw_alarm_set(&alarms[i], (ALARMS - i) * INTERVAL), TW_OK);
 	}
-	assert_status(tw_poll(bell.wheel, &until), TW_OK);
-	assert_int_equal(until, INTERVAL);
-	assert_status(tw_advance(bell.wheel, ALARMS * INTERVAL), TW_OK);
-	assert_int_equal(runs_of(&bell), ALARMS);
+	assert_int_equal(poll_wheel(bell->recorder), INTERVAL);
+	assert_runs_after(bell, ALARMS * INTERVAL, ALARMS);
 	for (int i = 0; i < ALARMS; i++)
 		tw_alarm_destroy(&alarms[i]);
-	tw_destroy(bell.wheel);
 }
 
 /* At 1 ns a tick, ticks of the clock's range have 63 bits. */
@@ -705,29 +586,21 @@ TEST(once, far_alarm_is_late_by_few_ticks_and_never_early)
 }
 
 /* A virtual machine's clock may go back. */
-TEST(once, alarm_runs_though_the_clock_has_gone_back_since_it_was_due)
+RECORDED(pool, alarm_runs_though_the_clock_has_gone_back_since_it_was_due, .workers = 1)
 {
-	struct tw_options options = {.clock = TW_CLOCK_MANUAL, .workers = 1, .max_workers = 1};
-	struct bell busy = {.in_run = wait_in_run};
-	struct bell bell = {0};
+	struct bell busy;
+	struct bell bell;
 
-	gate_init(&busy.gate);
-	assert_status(tw_create(&bell.wheel, INTERVAL, 8, record_execute, &options), TW_OK);
-	busy.wheel = bell.wheel;
-	assert_status(tw_alarm_init(bell.wheel, &busy.alarm, ring, &busy), TW_OK);
-	assert_status(tw_alarm_init(bell.wheel, &bell.alarm, ring, &bell), TW_OK);
-	assert_status(tw_alarm_set(&busy.alarm, INTERVAL), TW_OK);
-	assert_status(tw_advance(bell.wheel, INTERVAL), TW_OK);
-	gate_await(&busy.gate);
+	make_busy(recorder, &busy);
+	make(recorder, &bell);
 	assert_status(tw_alarm_set(&bell.alarm, 8 * INTERVAL), TW_OK);
-	assert_status(tw_advance(bell.wheel, 8 * INTERVAL), TW_OK);
-	clock_set_manual(&bell.wheel->owner.clock, 5 * INTERVAL);
+	assert_status(tw_advance(recorder->wheel, 8 * INTERVAL), TW_OK);
+	clock_set_manual(&recorder->wheel->owner.clock, 5 * INTERVAL);
 	gate_open(&busy.gate);
-	assert_status(tw_wait_idle(bell.wheel), TW_OK);
+	settle(recorder);
 	assert_int_equal(runs_of(&bell), 1);
 	tw_alarm_destroy(&busy.alarm);
 	tw_alarm_destroy(&bell.alarm);
-	tw_destroy(bell.wheel);
 }
 
 enum { CROWD = 5000 };

@@ -258,7 +258,7 @@ static void sweep_slots(int moves)
 	}
 }
 
-/* So in go-zero does one that is set to 3 and moved to 17 after 6 ticks of 10 slots. */
+/* go-zero does so with a timer that is set to 3 and moved to 17 after 6 ticks of 10 slots. */
 TEST(once, moved_timer_never_runs_a_lap_early_or_late)
 {
 	sweep_slots(1);
