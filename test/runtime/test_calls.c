@@ -526,13 +526,17 @@ RECORDED(everywhere, destroy_releases_pending_timers)
 	assert_released(recorder, 3, TW_STOPPED);
 }
 
-TEST(everywhere, without_release_a_wheel_drops_its_values_silently)
+static void count_run(void *runs)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
+	atomic_fetch_add((atomic_int *)runs, 1);
+}
 
-	options.release = NULL;
-	recorder_start(recorder, INTERVAL, 10, &options);
+RECORDED(everywhere, without_release_a_wheel_drops_its_values_silently, .release = no_release)
+{
+	atomic_int runs = 0;
+
+	assert_status(tw_after_func(recorder->wheel, INTERVAL, count_run, &runs, NULL), TW_OK);
+	assert_status(tw_after_func(recorder->wheel, TW_HOUR, count_run, &runs, NULL), TW_OK);
 	set_timer(recorder, "replaced", 1, INTERVAL);
 	set_timer(recorder, "replaced", 2, INTERVAL);
 	set_timer(recorder, "removed", 3, INTERVAL);
@@ -542,19 +546,15 @@ TEST(everywhere, without_release_a_wheel_drops_its_values_silently)
 	tw_destroy(recorder->wheel);
 	recorder->wheel = NULL;
 	assert_order(recorder, 2);
-	recorder_close(recorder);
+	assert_int_equal(atomic_load(&runs), 1);
 }
 
 /* Each key is set three times: it is replaced in its slot, then where it runs at once. */
-TEST(everywhere, without_release_keys_of_all_sizes_are_replaced)
+RECORDED(everywhere, without_release_keys_of_all_sizes_are_replaced, .release = no_release)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
 	char *key = calloc(1, TW_KEY_SIZE_MAX);
 
 	assert_non_null(key);
-	options.release = NULL;
-	recorder_start(recorder, INTERVAL, 10, &options);
 	advance(recorder, INTERVAL * 5);
 	for (size_t i = 0; i < KEY_SIZES; i++) {
 		struct tw_wheel *wheel = recorder->wheel;
@@ -578,7 +578,6 @@ TEST(everywhere, without_release_keys_of_all_sizes_are_replaced)
 	}
 	assert_int_equal(event_count(recorder), 2 * KEY_SIZES);
 	assert_int_equal(stats_of_wheel(recorder->wheel).replaced, 2 * KEY_SIZES);
-	recorder_close(recorder);
 }
 
 RECORDED(everywhere, stopped_wheel_answers_closed)
@@ -636,11 +635,6 @@ static bool child_is_wrong(struct recorder *recorder, struct tw_alarm *alarm)
 	       tw_destroy(wheel) != TW_CLOSED || event_count(recorder) != 0;
 }
 
-static void count_close(void *closings)
-{
-	atomic_fetch_add((atomic_int *)closings, 1);
-}
-
 TEST(everywhere, in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on)
 {
 	atomic_int closings = 0;
@@ -665,7 +659,7 @@ TEST(everywhere, in_a_forks_child_every_call_answers_closed_and_the_parent_goes_
 	assert_int_equal(waitpid(child, &exit_status, 0), child);
 	assert_true(WIFEXITED(exit_status));
 	assert_int_equal(WEXITSTATUS(exit_status), 0);
-	assert_status(tw_alarm_close(&timer, count_close), TW_OK);
+	assert_status(tw_alarm_close(&timer, count_run), TW_OK);
 	pass_ticks(recorder, 2);
 	assert_int_equal(atomic_load(&closings), 1);
 	assert_executed_at(recorder, 1, INTERVAL);

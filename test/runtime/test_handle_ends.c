@@ -295,23 +295,6 @@ TEST(ordered, handle_set_for_now_in_a_task_is_drained_and_stopped_like_others)
 	}
 }
 
-TEST(everywhere, without_release_a_wheel_drops_its_handles_silently)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
-	struct probe probes[3] = {0};
-
-	options.release = NULL;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	for (uintptr_t i = 0; i < 3; i++)
-		probe_start(recorder, &probes[i], i, INTERVAL * (tw_duration)(i + 1));
-	pass_ticks(recorder, 1);
-	stop_wheel(recorder);
-	assert_executed_at(recorder, 0, INTERVAL);
-	assert_int_equal(event_count(recorder), 1);
-	recorder_close(recorder);
-}
-
 static void stop_its_wheel(struct probe *probe)
 {
 	probe->answers[0] = tw_stop(probe->recorder->wheel);

@@ -146,9 +146,8 @@ static void start_another_now(struct probe *probe)
 		tw_after_func(probe->recorder->wheel, 0, probe_run, other, &other->timer);
 }
 
-TEST(ordered, timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance)
+PROBED(ordered, timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe other = {.recorder = recorder, .number = 2};
 	struct probe probe = {.in_run = start_another_now, .others = &other};
 
@@ -158,7 +157,6 @@ TEST(ordered, timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance)
 	advance(recorder, 5 * INTERVAL);
 	assert_status(probe.answers[0], TW_OK);
 	assert_executed_at(recorder, 2, INTERVAL);
-	recorder_close(recorder);
 }
 
 static void reset_the_other_to_now(struct probe *probe)
@@ -469,9 +467,8 @@ static void run_again_at_once(void *argument)
 	may_fail(tw_after_func(probe->recorder->wheel, 0, run_again_at_once, probe, NULL));
 }
 
-TEST(everywhere, timer_that_rearms_itself_at_once_for_ever_lets_others_go_on)
+PROBED(everywhere, timer_that_rearms_itself_at_once_for_ever_lets_others_go_on)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe busy = {.recorder = recorder};
 	struct probe other = {0};
 
@@ -485,7 +482,6 @@ TEST(everywhere, timer_that_rearms_itself_at_once_for_ever_lets_others_go_on)
 	assert_int_equal(times_returned(recorder, 1), 1);
 	assert_true(atomic_load(&busy.ended) > 0);
 	stop_wheel(recorder);
-	recorder_close(recorder);
 }
 
 static void start_again_in_a_tick(struct probe *probe)

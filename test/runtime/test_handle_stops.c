@@ -235,9 +235,8 @@ PROBED(everywhere, task_may_stop_and_wait_for_others)
 	assert_order(recorder, 1, 3);
 }
 
-TEST(pool, task_on_a_worker_waits_for_the_run_on_the_other)
+PROBED(pool, task_on_a_worker_waits_for_the_run_on_the_other)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe held[2];
 	struct probe probe = {.in_run = stop_wait_for_the_first_other, .others = held};
 
@@ -251,7 +250,6 @@ TEST(pool, task_on_a_worker_waits_for_the_run_on_the_other)
 	assert_true(probe.answers[0] == TW_RUNNING || probe.answers[0] == TW_NOT_FOUND);
 	assert_status(probe.answers[1], TW_NOT_FOUND);
 	assert_int_equal(event_count(recorder), 2);
-	recorder_close(recorder);
 }
 
 PROBED(pool, job_of_the_pool_that_has_not_begun_can_be_stopped)
@@ -383,9 +381,8 @@ PROBED(everywhere, handles_that_never_were_are_not_found)
 	assert_executed_at(recorder, 1, INTERVAL);
 }
 
-TEST(everywhere, handle_is_optional)
+PROBED(everywhere, handle_is_optional)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.recorder = recorder, .number = 1},
 				  {.recorder = recorder, .number = 2}};
 
@@ -395,5 +392,4 @@ TEST(everywhere, handle_is_optional)
 	assert_executed_at(recorder, 1, INTERVAL);
 	stop_wheel(recorder);
 	assert_released(recorder, 2, TW_STOPPED);
-	recorder_close(recorder);
 }

@@ -59,9 +59,8 @@ static void *flush(void *argument)
 }
 
 /* An owner that does not nap would turn all the time. */
-TEST(everywhere, owner_naps_while_a_command_is_half_written)
+RECORDED(everywhere, owner_naps_while_a_command_is_half_written)
 {
-	struct recorder *recorder = recorder_open(*state, 8);
 	struct half_command half;
 	struct call call = {.recorder = recorder};
 	int64_t began;
@@ -78,7 +77,6 @@ TEST(everywhere, owner_naps_while_a_command_is_half_written)
 	end_command(&half);
 	pthread_join(call.thread, NULL);
 	assert_status(call.status, TW_OK);
-	recorder_close(recorder);
 }
 
 TEST(threads, timers_run_while_a_command_is_half_written)

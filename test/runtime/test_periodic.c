@@ -154,10 +154,8 @@ PROBED(everywhere, period_beyond_the_clock_runs_once_and_stays_pending)
  * Uses tokio's figures: period 300, the run at 300 lasts until 950; then `overdue` runs are made at
  * once. The clock is left at 1600.
  */
-static struct recorder *run_held_until_950(const struct variant *variant, enum tw_missed missed,
-					   size_t overdue)
+static void run_held_until_950(struct recorder *recorder, enum tw_missed missed, size_t overdue)
 {
-	struct recorder *recorder = probes_open(variant);
 	static struct probe probe;
 
 	probe_repeat_held(recorder, &probe, 300 * INTERVAL, missed);
@@ -166,38 +164,29 @@ static struct recorder *run_held_until_950(const struct variant *variant, enum t
 	gate_open(&probe.gate);
 	wait_for_runs(recorder, 1 + overdue);
 	pass_ticks(recorder, 650);
-	return recorder;
 }
 
-TEST(pool, burst_runs_each_missed_one_at_once)
+PROBED(pool, burst_runs_each_missed_one_at_once)
 {
-	struct recorder *recorder = run_held_until_950(*state, TW_MISSED_BURST, 2);
-
+	run_held_until_950(recorder, TW_MISSED_BURST, 2);
 	assert_runs_ms(recorder, 1, 300, 950, 950, 1200, 1500);
-	recorder_close(recorder);
 }
 
-TEST(pool, delay_counts_the_next_period_from_the_late_run)
+PROBED(pool, delay_counts_the_next_period_from_the_late_run)
 {
-	struct recorder *recorder = run_held_until_950(*state, TW_MISSED_DELAY, 1);
-
+	run_held_until_950(recorder, TW_MISSED_DELAY, 1);
 	assert_runs_ms(recorder, 1, 300, 950, 1250, 1550);
-	recorder_close(recorder);
 }
 
-TEST(pool, skip_waits_for_the_next_multiple)
+PROBED(pool, skip_waits_for_the_next_multiple)
 {
-	struct recorder *recorder = run_held_until_950(*state, TW_MISSED_SKIP, 1);
-
+	run_held_until_950(recorder, TW_MISSED_SKIP, 1);
 	assert_runs_ms(recorder, 1, 300, 950, 1200, 1500);
-	recorder_close(recorder);
 }
 
 /* Uses the same figures, but the run that is due at 300 cannot begin before 950. */
-static struct recorder *run_begun_at_950(const struct variant *variant, enum tw_missed missed,
-					 size_t overdue)
+static void run_begun_at_950(struct recorder *recorder, enum tw_missed missed, size_t overdue)
 {
-	struct recorder *recorder = probes_open(variant);
 	static struct probe probe;
 	struct probe held[2];
 
@@ -209,28 +198,30 @@ static struct recorder *run_begun_at_950(const struct variant *variant, enum tw_
 	let_workers_go(recorder, held);
 	wait_for_runs(recorder, 2 + overdue);
 	pass_ticks(recorder, 350);
-	return recorder;
 }
 
-TEST(pool, policies_hold_for_a_run_that_waits_in_the_pool_too)
+PROBED(pool, burst_makes_up_for_the_time_in_the_pool_too)
 {
-	struct recorder *recorder = run_begun_at_950(*state, TW_MISSED_BURST, 3);
-
+	run_begun_at_950(recorder, TW_MISSED_BURST, 3);
 	assert_runs_ms(recorder, 1, 950, 950, 950, 1200);
-	recorder_close(recorder);
-	recorder = run_begun_at_950(*state, TW_MISSED_DELAY, 1);
+}
+
+PROBED(pool, delay_counts_from_a_run_that_waited_in_the_pool)
+{
+	run_begun_at_950(recorder, TW_MISSED_DELAY, 1);
 	assert_runs_ms(recorder, 1, 950, 1250);
-	recorder_close(recorder);
-	recorder = run_begun_at_950(*state, TW_MISSED_SKIP, 1);
+}
+
+PROBED(pool, skip_leaves_out_the_time_in_the_pool)
+{
+	run_begun_at_950(recorder, TW_MISSED_SKIP, 1);
 	assert_runs_ms(recorder, 1, 950, 1200);
-	recorder_close(recorder);
 }
 
 /* Starts a timer of each policy, whose first run was due before the wheel's clock, which is at
  * 950. */
-static struct recorder *run_started_in_the_past(const struct variant *variant, tw_duration first)
+static void run_started_in_the_past(struct recorder *recorder, tw_duration first)
 {
-	struct recorder *recorder = probes_open(variant);
 	static struct probe probes[3];
 
 	memset(probes, 0, sizeof(probes));
@@ -240,27 +231,22 @@ static struct recorder *run_started_in_the_past(const struct variant *variant, t
 				  (enum tw_missed)i);
 	wait_for_runs(recorder, 4);
 	pass_ticks(recorder, 350);
-	return recorder;
 }
 
-TEST(everywhere, policies_hold_for_a_timer_that_starts_in_the_past_too)
+PROBED(everywhere, policies_hold_for_a_timer_that_starts_in_the_past_too)
 {
-	struct recorder *recorder = run_started_in_the_past(*state, -350 * INTERVAL);
-
+	run_started_in_the_past(recorder, -350 * INTERVAL);
 	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1200);
 	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
 	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1200);
-	recorder_close(recorder);
 }
 
-TEST(everywhere, run_late_by_a_period_has_missed_the_next)
+PROBED(everywhere, run_late_by_a_period_has_missed_the_next)
 {
-	struct recorder *recorder = run_started_in_the_past(*state, -300 * INTERVAL);
-
+	run_started_in_the_past(recorder, -300 * INTERVAL);
 	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1250);
 	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
 	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1250);
-	recorder_close(recorder);
 }
 
 TEST(pool, run_late_by_less_than_a_period_changes_nothing)

@@ -109,10 +109,9 @@ PROBED(pool, destroy_while_a_periodic_timer_runs_gives_its_argument_back)
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 1);
 }
 
-TEST(everywhere, handle_is_optional)
+PROBED(everywhere, handle_is_optional)
 {
 	static const tw_duration deadlines[] = {2 * INTERVAL, 3 * INTERVAL, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct probe probes[2] = {{.recorder = recorder, .number = 1},
 				  {.recorder = recorder, .number = 2, .deadlines = deadlines}};
 
@@ -124,5 +123,4 @@ TEST(everywhere, handle_is_optional)
 	pass_ticks(recorder, 6);
 	assert_runs_ms(recorder, 1, 1, 3, 5);
 	assert_runs_ms(recorder, 2, 2, 3);
-	recorder_close(recorder);
 }

@@ -13,17 +13,6 @@
 
 #define LONG_KEY "a key too long for a cell of the queue"
 
-static struct recorder *open_without_release(const struct variant *variant, size_t places)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.max_pending = places;
-	options.release = NULL;
-	recorder_start(recorder, INTERVAL, 10, &options);
-	return recorder;
-}
-
 static size_t places_taken(struct recorder *recorder)
 {
 	return atomic_load(&recorder->wheel->owner.out.places.taken);
@@ -185,9 +174,9 @@ PROBED(everywhere, removed_taken_and_drained_values_give_their_places_back, .max
 	}
 }
 
-TEST(everywhere, values_without_a_release_give_their_places_back)
+RECORDED(everywhere, values_without_a_release_give_their_places_back, .max_pending = 3,
+	 .release = no_release)
 {
-	struct recorder *recorder = open_without_release(*state, 3);
 	struct tw_timer timer;
 
 	for (int round = 0; round < 5; round++) {
@@ -203,7 +192,6 @@ TEST(everywhere, values_without_a_release_give_their_places_back)
 	assert_status(tw_after_func(recorder->wheel, TW_HOUR, run_nothing, NULL, &timer), TW_OK);
 	stop_wheel(recorder);
 	assert_places(recorder, 0);
-	recorder_close(recorder);
 }
 
 /* Gives a set that is accepted and comes behind the stop. */

@@ -22,10 +22,9 @@ static tw_duration russell_luo_next(void *argument, tw_duration previous)
 	return previous + *gaps->gap++ * TW_MILLISECOND;
 }
 
-TEST(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends)
+PROBED(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends)
 {
 	static const int gap[] = {1, 4, 5, 40, 50, 400, 500, 0};
-	struct recorder *recorder = probes_open(*state);
 	struct gaps gaps = {.gap = gap, .probe = {.recorder = recorder, .number = 1}};
 	struct tw_timer timer;
 
@@ -39,7 +38,6 @@ TEST(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	stop_wheel(recorder);
 	assert_int_equal(event_count(recorder), 7);
-	recorder_close(recorder);
 }
 
 PROBED(everywhere, next_is_asked_with_now_and_then_with_the_deadline_of_the_run)
@@ -209,9 +207,8 @@ static tw_duration next_that_stops(void *argument, tw_duration previous)
 	return previous + 10 * INTERVAL;
 }
 
-TEST(everywhere, schedule_may_be_stopped_while_it_is_asked)
+PROBED(everywhere, schedule_may_be_stopped_while_it_is_asked)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.recorder = recorder, .number = 1};
 
 	assert_status(
@@ -223,7 +220,6 @@ TEST(everywhere, schedule_may_be_stopped_while_it_is_asked)
 	assert_status(probe.answers[0], TW_REARMED);
 	assert_status(probe.answers[1], TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
 static tw_duration next_that_resets_and_ends(void *argument, tw_duration previous)
@@ -236,9 +232,8 @@ static tw_duration next_that_resets_and_ends(void *argument, tw_duration previou
 	return previous;
 }
 
-TEST(everywhere, reset_does_not_bring_back_a_schedule_that_its_next_is_ending)
+PROBED(everywhere, reset_does_not_bring_back_a_schedule_that_its_next_is_ending)
 {
-	struct recorder *recorder = probes_open(*state);
 	struct probe probe = {.recorder = recorder, .number = 1};
 
 	assert_status(tw_schedule_func(recorder->wheel, next_that_resets_and_ends, probe_run,
@@ -251,7 +246,6 @@ TEST(everywhere, reset_does_not_bring_back_a_schedule_that_its_next_is_ending)
 	assert_status(probe_reset(&probe, INTERVAL), TW_NOT_FOUND);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-	recorder_close(recorder);
 }
 
 static tw_duration next_that_waits(void *argument, tw_duration previous)
@@ -273,9 +267,8 @@ static void *advance_ticks(void *wheel)
 }
 
 /* Another thread moves the clock: should it hang, this test fails and the rest goes on. */
-TEST(everywhere, next_does_not_wait_for_itself)
+PROBED(everywhere, next_does_not_wait_for_itself)
 {
-	struct recorder *recorder = probes_open(*state);
 	static struct probe probe;
 	pthread_t thread;
 
@@ -288,5 +281,4 @@ TEST(everywhere, next_does_not_wait_for_itself)
 	pthread_join(thread, NULL);
 	assert_status(probe.answers[0], TW_REARMED);
 	assert_runs_ms(recorder, 1, 10);
-	recorder_close(recorder);
 }

@@ -19,25 +19,21 @@ static void end_late(struct recorder *recorder, const struct tw_task *task)
 	atomic_store((atomic_int *)recorder->argument, 1);
 }
 
-/* A task, "slow", runs on a worker until it is released, and a while longer; then *ended is 1. */
-static struct recorder *open_with_slow_task(const struct variant *variant, atomic_int *ended,
-					    int workers)
+static void run_held(struct recorder *recorder, const char *key)
 {
-	struct recorder *recorder =
-		recorder_open_with(variant, 10, (struct tw_options){.workers = workers});
-
-	atomic_init(ended, 0);
 	recorder->held = 1;
-	recorder->argument = ended;
-	recorder->on_execute = end_late;
-	set_timer(recorder, "slow", 1, INTERVAL);
-	return recorder;
-}
-
-static void run_slow_task(struct recorder *recorder)
-{
+	set_timer(recorder, key, 1, INTERVAL);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	gate_await(&recorder->gate);
+}
+
+/* Begins a task, "slow", that lasts until it is released, and a while longer; then *ended is 1. */
+static void run_slow_task(struct recorder *recorder, atomic_int *ended)
+{
+	atomic_init(ended, 0);
+	recorder->argument = ended;
+	recorder->on_execute = end_late;
+	run_held(recorder, "slow");
 }
 
 /* Releases the slow task, which has ended when tw_wait_idle returns. */
@@ -48,26 +44,22 @@ static void assert_idle_after_task(struct recorder *recorder)
 	assert_int_equal(atomic_load((atomic_int *)recorder->argument), 1);
 }
 
-TEST(pool, wait_idle_waits_for_running_tasks)
+RECORDED(pool, wait_idle_waits_for_running_tasks)
 {
 	atomic_int ended;
-	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	run_slow_task(recorder);
+	run_slow_task(recorder, &ended);
 	assert_int_equal(atomic_load(&ended), 0);
 	assert_idle_after_task(recorder);
-	recorder_close(recorder);
 }
 
-TEST(pool, wait_idle_after_stop_waits_for_running_tasks)
+RECORDED(pool, wait_idle_after_stop_waits_for_running_tasks)
 {
 	atomic_int ended;
-	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	run_slow_task(recorder);
+	run_slow_task(recorder, &ended);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	assert_idle_after_task(recorder);
-	recorder_close(recorder);
 }
 
 /* A task acts once the main thread waits for it. */
@@ -87,18 +79,12 @@ static void act_late(struct recorder *recorder, const struct tw_task *task)
 	late->act(recorder->wheel);
 }
 
-static struct recorder *open_with_late_task(const struct variant *variant, struct late *late)
+static void run_late_task(struct recorder *recorder, struct late *late)
 {
-	struct recorder *recorder =
-		recorder_open_with(variant, 10, (struct tw_options){.workers = 1});
-
 	late->waiter = gettid();
-	recorder->held = 1;
 	recorder->argument = late;
 	recorder->on_execute = act_late;
-	set_timer(recorder, "late", 1, INTERVAL);
-	run_slow_task(recorder);
-	return recorder;
+	run_held(recorder, "late");
 }
 
 static void set_one(struct tw_wheel *wheel)
@@ -106,15 +92,14 @@ static void set_one(struct tw_wheel *wheel)
 	may_fail(tw_set_timer(wheel, "set", 3, VALUE(2), INTERVAL));
 }
 
-TEST(pool, wait_idle_waits_for_the_commands_of_running_tasks)
+RECORDED(pool, wait_idle_waits_for_the_commands_of_running_tasks, .workers = 1)
 {
 	struct late late = {.act = set_one};
-	struct recorder *recorder = open_with_late_task(*state, &late);
 
+	run_late_task(recorder, &late);
 	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(tw_pending(recorder->wheel), 1);
-	recorder_close(recorder);
 }
 
 static void stop(struct tw_wheel *wheel)
@@ -122,12 +107,12 @@ static void stop(struct tw_wheel *wheel)
 	(void)tw_stop(wheel);
 }
 
-TEST(pool, wait_idle_waits_for_what_a_stop_by_a_running_task_releases)
+RECORDED(pool, wait_idle_waits_for_what_a_stop_by_a_running_task_releases, .workers = 1)
 {
 	enum { MANY = 20000 };
 	struct late late = {.act = stop};
-	struct recorder *recorder = open_with_late_task(*state, &late);
 
+	run_late_task(recorder, &late);
 	for (int number = 2; number <= MANY; number++)
 		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
 					   INTERVAL),
@@ -135,7 +120,6 @@ TEST(pool, wait_idle_waits_for_what_a_stop_by_a_running_task_releases)
 	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), MANY);
-	recorder_close(recorder);
 }
 
 /* A wait for idleness has an end. */
@@ -152,14 +136,13 @@ static void wait_until(void *argument)
 	wait->status = tw_wait_idle_until(wait->wheel, wait->deadline);
 }
 
-TEST(pool, wait_idle_until_ends_when_its_deadline_comes)
+RECORDED(pool, wait_idle_until_ends_when_its_deadline_comes)
 {
 	atomic_int ended;
-	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = INTERVAL * 3};
 	struct blocked_call call;
 
-	run_slow_task(recorder);
+	run_slow_task(recorder, &ended);
 	blocked_call_start(&call, wait_until, &wait);
 	blocked_call_falls_asleep(&call);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 2 - 1), TW_OK);
@@ -171,23 +154,20 @@ TEST(pool, wait_idle_until_ends_when_its_deadline_comes)
 	assert_int_equal(atomic_load(&ended), 0);
 	/* What it has left behind delays no other call. */
 	assert_idle_after_task(recorder);
-	recorder_close(recorder);
 }
 
-TEST(pool, wait_idle_until_ends_sooner_when_the_wheel_is_idle)
+RECORDED(pool, wait_idle_until_ends_sooner_when_the_wheel_is_idle)
 {
 	atomic_int ended;
-	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = TW_HOUR};
 	struct blocked_call call;
 
-	run_slow_task(recorder);
+	run_slow_task(recorder, &ended);
 	blocked_call_start(&call, wait_until, &wait);
 	gate_open(&recorder->gate);
 	blocked_call_end(&call);
 	assert_status(wait.status, TW_OK);
 	assert_int_equal(atomic_load(&ended), 1);
-	recorder_close(recorder);
 }
 
 static void wait_in_task(struct recorder *recorder, const struct tw_task *task)
@@ -271,26 +251,23 @@ RECORDED(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread)
 	assert_released(recorder, 2, TW_STOPPED);
 }
 
-TEST(pool, destroy_waits_for_running_tasks)
+RECORDED(pool, destroy_waits_for_running_tasks)
 {
 	atomic_int ended;
-	struct recorder *recorder = open_with_slow_task(*state, &ended, 2);
 
-	run_slow_task(recorder);
+	run_slow_task(recorder, &ended);
 	gate_open(&recorder->gate);
 	tw_destroy(recorder->wheel);
 	recorder->wheel = NULL;
 	assert_int_equal(atomic_load(&ended), 1);
-	recorder_close(recorder);
 }
 
-TEST(pool, advance_and_flush_do_not_wait_for_tasks)
+RECORDED(pool, advance_and_flush_do_not_wait_for_tasks, .workers = 1)
 {
 	atomic_int ended;
-	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
 
 	set_timer(recorder, "next", 2, INTERVAL * 2);
-	run_slow_task(recorder);
+	run_slow_task(recorder, &ended);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 5), TW_OK);
 	flush_wheel(recorder);
 	assert_status(tw_contains(recorder->wheel, "next", 4, NULL), TW_NOT_FOUND);
@@ -300,21 +277,20 @@ TEST(pool, advance_and_flush_do_not_wait_for_tasks)
 	settle(recorder);
 	assert_int_equal(event_count(recorder), 2);
 	assert_int_equal(event_of(recorder, 2).lateness, INTERVAL * 4);
-	recorder_close(recorder);
 }
 
-TEST(pool, tasks_not_begun_at_stop_are_released_and_do_not_run)
+RECORDED(pool, tasks_not_begun_at_stop_are_released_and_do_not_run, .workers = 1)
 {
 	atomic_int ended;
-	struct recorder *recorder = open_with_slow_task(*state, &ended, 1);
 	char key[16];
 
+	run_slow_task(recorder, &ended);
 	for (uintptr_t i = 2; i <= 100; i++) {
 		snprintf(key, sizeof(key), "%d", (int)i);
 		set_timer(recorder, key, i, INTERVAL);
 	}
 	set_timer(recorder, "pending", 101, INTERVAL * 2);
-	run_slow_task(recorder);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	gate_open(&recorder->gate);
 	settle(recorder);
@@ -323,7 +299,6 @@ TEST(pool, tasks_not_begun_at_stop_are_released_and_do_not_run)
 		assert_released(recorder, i, TW_STOPPED);
 	assert_int_equal(stats_of_wheel(recorder->wheel).stopped, 100);
 	assert_int_equal(stats_of_wheel(recorder->wheel).unfinished, 0);
-	recorder_close(recorder);
 }
 
 static void *stop_from_thread(void *wheel)
@@ -393,9 +368,8 @@ static void *drive(void *argument)
 	return NULL;
 }
 
-TEST(inline, threads_that_drive_one_wheel_take_turns)
+RECORDED(inline, threads_that_drive_one_wheel_take_turns)
 {
-	struct recorder *recorder = recorder_open(*state, 10);
 	struct overlap overlap = {0};
 	struct driver drivers[DRIVERS];
 	pthread_t threads[DRIVERS];
@@ -414,7 +388,6 @@ TEST(inline, threads_that_drive_one_wheel_take_turns)
 	pass_ticks(recorder, 2);
 	assert_int_equal(event_count(recorder), DRIVERS * TICKS_PER_DRIVER);
 	assert_int_equal(atomic_load(&overlap.overlaps), 0);
-	recorder_close(recorder);
 }
 
 /* A producer sets and moves without a pause, until it is stopped. */

@@ -84,6 +84,8 @@ struct recorder *recorder_open_with(const struct variant *variant, size_t slots,
 	more.context = recorder;
 	if (more.release == NULL)
 		more.release = record_release;
+	else if (more.release == no_release)
+		more.release = NULL;
 	more = variant_options(variant, more);
 	recorder_start(recorder, INTERVAL, slots, &more);
 	return recorder;
@@ -160,6 +162,10 @@ void record_drain(void *context, const struct tw_task *task)
 		return;
 	if (recorder->on_drain != NULL)
 		recorder->on_drain(recorder, task);
+}
+
+void no_release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
 }
 
 void ignore_task(void *context, const struct tw_task *task)

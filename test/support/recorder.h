@@ -101,6 +101,8 @@ void record_execute(void *recorder, const struct tw_task *task);
 void record_release(void *recorder, const struct tw_task *task, enum tw_reason reason);
 void record_drain(void *recorder, const struct tw_task *task);
 
+/* This stands for no release function in the options of a recorder. */
+void no_release(void *context, const struct tw_task *task, enum tw_reason reason);
 /* This is for a wheel whose tasks do not matter. */
 void ignore_task(void *context, const struct tw_task *task);
 
