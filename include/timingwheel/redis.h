@@ -10,7 +10,7 @@
  *     if (tw_redis_open(&redis, &options, NULL) != TW_OK ||
  *         tw_redis_add(redis, &task, 1, NULL) != TW_OK)
  *             return;
- *     tw_redis_cancel(redis, "order:7", 7);                       (it was paid)
+ *     tw_redis_cancel(redis, "order:7", 7, TW_REDIS_WHOLE);       (it was paid)
  *     tw_redis_close(redis);
  *
  * Guarantees:
@@ -30,10 +30,8 @@
  * Namespaces are independent of each other. The key of a task determines its shard. All of a shard
  * lies on one node of a cluster, and one script call works on one shard.
  *
- * timingwheel.h says what reserved fields are. Elements of arrays have them, too.
- *
- * Link with -ltimingwheel-redis -ltimingwheel. A worker (below) runs tasks; tw_redis_claim() and
- * tw_redis_finish() take and finish tasks without one.
+ * A worker (below) runs tasks; tw_redis_claim() and tw_redis_finish() take and finish tasks without
+ * one. Link with -ltimingwheel-redis -ltimingwheel. timingwheel.h says what reserved fields are.
  */
 #ifndef TIMINGWHEEL_REDIS_H
 #define TIMINGWHEEL_REDIS_H
@@ -48,37 +46,28 @@
 extern "C" {
 #endif
 
-/* Longest key, in bytes. A key may contain any bytes; a callback's header Tw-Key has %XX for bytes
- * that are not printable. */
-#define TW_REDIS_KEY_MAX 1024
-/* Longest name of a group, in bytes. */
-#define TW_REDIS_GROUP_MAX 255
-/* Largest body, in bytes. */
-#define TW_REDIS_BODY_MAX ((size_t)256 * 1024)
-/* Longest URL of a callback, and most bytes of all its headers together. */
-#define TW_REDIS_URL_MAX 8192
-#define TW_REDIS_HEADERS_MAX 16384
-/* Highest number of headers of a callback. */
-#define TW_REDIS_HEADER_COUNT_MAX 64
-/* Longest name of a namespace, in bytes. A name consists of letters, digits, '.', '_' and '-'. */
-#define TW_REDIS_NAMESPACE_MAX 64
-/* Highest number of shards of a namespace. */
-#define TW_REDIS_SHARDS_MAX 1024
-/* Highest number of tasks of one claim, and highest `batch` of a worker. */
-#define TW_REDIS_BATCH_MAX 1000
-/* Highest number of attempts of a task. */
-#define TW_REDIS_ATTEMPTS_MAX 1000000
-/* Highest number of patterns in each of a worker's lists `allow` and `deny`. */
-#define TW_REDIS_TARGETS_MAX 1024
-/* Highest number of namespaces of a worker, and the highest weight of a group. */
-#define TW_REDIS_SOURCES_MAX 64
-#define TW_REDIS_WEIGHT_MAX 1000
-/* Longest delay from now: 100 years. */
-#define TW_REDIS_DELAY_MAX (100 * 365 * 24 * TW_HOUR)
-/* Longest reason of a failure, in bytes. Longer reasons are truncated. */
-#define TW_REDIS_REASON_MAX 255
-/* Longest cron expression of a task, in bytes. */
-#define TW_REDIS_CRON_MAX 255
+/* The longest values, in bytes, and the highest numbers. */
+#define TW_REDIS_KEY_MAX 1024                  /* a key: any bytes */
+#define TW_REDIS_GROUP_MAX 255                 /* the name of a group */
+#define TW_REDIS_BODY_MAX ((size_t)256 * 1024) /* a body */
+#define TW_REDIS_URL_MAX 8192                  /* the URL of a callback */
+#define TW_REDIS_HEADERS_MAX 16384             /* all headers of a callback together */
+#define TW_REDIS_HEADER_COUNT_MAX 64           /* headers of a callback */
+#define TW_REDIS_NAMESPACE_MAX 64              /* a namespace: letters, digits, '.', '_', '-' */
+#define TW_REDIS_REASON_MAX 255                /* the reason of a failure, truncated to this */
+#define TW_REDIS_CRON_MAX 255                  /* a cron expression of a task */
+#define TW_REDIS_SHARDS_MAX 1024               /* shards of a namespace */
+#define TW_REDIS_BATCH_MAX 1000                /* tasks of one claim; a worker's `batch` */
+#define TW_REDIS_ATTEMPTS_MAX 1000000          /* attempts of a task */
+#define TW_REDIS_TARGETS_MAX 1024              /* patterns in a worker's `allow`, and in `deny` */
+#define TW_REDIS_SOURCES_MAX 64                /* namespaces of a worker */
+#define TW_REDIS_WEIGHT_MAX 1000               /* the weight of a group */
+#define TW_REDIS_GROUPS_MAX 100                /* groups that are listed */
+#define TW_REDIS_WORKERS_MAX 1000              /* workers of a namespace that are listed */
+#define TW_REDIS_WORKER_NAME_MAX 255           /* the name of a worker */
+#define TW_REDIS_HOSTS_MAX 50                  /* hosts with a row of their own */
+#define TW_REDIS_HOST_NAME_MAX 255             /* the name of such a host */
+#define TW_REDIS_DELAY_MAX (100 * 365 * 24 * TW_HOUR) /* a delay from now: 100 years */
 
 /*
  * Statuses of this library, in addition to those of timingwheel.h. They are values of enum
@@ -112,14 +101,14 @@ struct tw_redis_error {
 };
 
 /*
- * What the server confirms of a change before the call returns.
+ * What the server confirms of a change before the call returns. timingwheel-redis(7) says which
+ * fault each durability survives.
  *
  * The server is asked once for all changes that are sent to it together (WAITAOF, WAIT), and has
  * three quarters of `reply_timeout`. If it does not confirm a change in that time, the change is
- * made, and the call returns TW_REDIS_OUTCOME_UNKNOWN. It can be repeated: if it finds the change
- * made (TW_EXISTS, TW_NOT_FOUND), it returns when that is confirmed. Leases (tw_redis_claim(),
- * tw_redis_extend()) and a new namespace's number of shards are not waited for.
- * timingwheel-redis(7) says which fault each durability survives.
+ * made, and the call returns TW_REDIS_OUTCOME_UNKNOWN. Repeated, it finds the change made
+ * (TW_EXISTS, TW_NOT_FOUND), and returns when that is confirmed. Leases and a new namespace's
+ * number of shards are not waited for.
  */
 enum tw_redis_durability {
 	TW_REDIS_DURABLE_SERVER,  /* nothing: the server has made the change in its memory */
@@ -133,21 +122,19 @@ struct tw_redis_options {
 	/*
 	 * The server's address. NULL means redis://127.0.0.1:6379. Parts may contain %XX escapes.
 	 *   redis://[[user]:password@]host[:port][/database]
-	 *                    one server, or any node of a cluster; the cluster's other nodes are
-	 *                    found from it. `host:port,host:port` lists several: the first one that
-	 *                    can be reached is used
+	 *                    one server, or any node of a cluster, which names the others. Of
+	 *                    `host:port,host:port` the first one that can be reached is used
 	 *   rediss://...     the same address, over TLS
 	 *   redis+unix://[[user]:password@]/path
-	 *                    a unix socket; the path has at most 107 bytes. If a cluster reports no
-	 *                    host for a node, the node is expected at 127.0.0.1
+	 *                    a unix socket; the path has at most 107 bytes. A cluster's node whose
+	 *                    host is not reported is expected at 127.0.0.1
 	 *   redis+sentinel://[[user]:password@]host:port,host:port/master[/database]
 	 *                    Sentinels, which are asked for the master at each connection
 	 *   rediss+sentinel://...
 	 *                    the same, with TLS to the Sentinels and to the master
-	 * Each form may end in ?name=value&name=value with these names: timeout (in seconds; sets
-	 * both timeouts below), database, client_name, durability (server, disk, replica or both),
-	 * ca_file, certificate_file, key_file, server_name. An option below overrides its value in
-	 * the URL.
+	 * Each may end in ?name=value&name=value with these names: timeout (in seconds; sets both
+	 * timeouts below), database, client_name, durability (server, disk, replica or both),
+	 * ca_file, certificate_file, key_file, server_name. An option below overrides the URL.
 	 */
 	const char *url;
 	const char *user;     /* NULL means the URL's user; requires a password */
@@ -159,11 +146,10 @@ struct tw_redis_options {
 	 * client_name, or "timingwheel". */
 	const char *client_name;
 	/*
-	 * Settings of TLS, which is version 1.2 or later. Files are in PEM format. NULL means the
-	 * URL's value. An authority in ca_file (by default, in the system's store) must have issued
-	 * the server's certificate. The certificate must be valid for server_name (NULL means the
-	 * host connected to). certificate_file, with its chain, and key_file, set together, are the
-	 * client's certificate and key, for servers that require them.
+	 * TLS, version 1.2 or later; files in PEM format; NULL means the URL's value. An authority
+	 * in ca_file (by default, in the system's store) must have issued the server's certificate,
+	 * for server_name (by default, the host connected to). certificate_file, with its chain,
+	 * and key_file, set together, are the client's, for servers that require them.
 	 */
 	const char *ca_file;
 	const char *certificate_file;
@@ -174,9 +160,8 @@ struct tw_redis_options {
 	 * open the namespace fixes it; another number is TW_REDIS_UNFIT. 0 means the namespace's
 	 * own; a new one gets 1, in a cluster 16. Limits need one shard. */
 	unsigned shards;
-	/* The timeout of one connection, including the TLS handshake. 0 means the URL's, or 2 s. If
-	 * the host has several addresses, they are tried in order, and each gets an equal share of
-	 * the remaining time. */
+	/* The timeout of one connection, including the TLS handshake. 0 means the URL's, or 2 s.
+	 * The addresses of a host are tried in order, each for an equal share of the time left. */
 	tw_duration connect_timeout;
 	tw_duration reply_timeout; /* the timeout of one reply; 0 means the URL's, or 5 s */
 	/* How long a call retries while the server can't be reached, is loading its data, is busy
@@ -187,11 +172,10 @@ struct tw_redis_options {
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */
 	bool allow_eviction;
-	/* What is confirmed of each change. TW_REDIS_DURABLE_SERVER, which is 0, means the URL's
-	 * durability, if it has one. DISK and BOTH need `appendonly yes`, and `appendfsync always`
-	 * with `no-appendfsync-on-rewrite no`, or from Redis 7.2 on `everysec`. REPLICA and BOTH
-	 * need a replica. Each connection checks that. With `everysec` a change takes up to a
-	 * second, and calls made meanwhile wait for it. */
+	/* What is confirmed of each change; 0 means the URL's durability, if it has one. DISK and
+	 * BOTH need `appendonly yes`, and `appendfsync always` with `no-appendfsync-on-rewrite no`
+	 * or, from Redis 7.2 on, `everysec`: then a change, and calls made meanwhile, take up to a
+	 * second. REPLICA and BOTH need a replica. Each connection checks that. */
 	enum tw_redis_durability durability;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
@@ -207,20 +191,20 @@ struct tw_redis;
  * reconnects by itself, and retries for `patience`. A node of a cluster that is slow to reply or to
  * connect delays calls for other nodes by about 4 ms.
  *
- * A call that returns a status may return these, which the lists of statuses do not repeat:
+ * A call that returns a status returns TW_OK, one of its own list, or one of these:
  *  - TW_INVALID: a pointer is NULL that is not said to be so at times, a key is empty or too long,
  *    an argument or a field is out of range, or a reserved field is not 0. Nothing has changed.
  *    Also: the server at which the call reconnects has no such database.
  *  - TW_NO_MEMORY: out of memory. Nothing has changed, unless a call says otherwise.
- *  - TW_REDIS_UNREACHABLE: the server could not be reached within `patience`. It can't be connected
- *    to, is loading its data, is busy with a script, has reached its maximum number of clients, or
- *    has no replica, which `durability` needs. Nothing has changed; but a call about all shards may
- *    have changed some of them. It can be repeated.
+ *  - TW_REDIS_UNREACHABLE: for `patience` the server could not be connected to, was loading its
+ *    data, was busy with a script, had its maximum number of clients, or lacked the replica that
+ *    `durability` needs. Nothing has changed, except that a call about all shards may have changed
+ *    some. It can be repeated.
  *  - TW_REDIS_OUTCOME_UNKNOWN, from calls that change something: the connection broke after the
  *    change was sent and before its reply came. The change may have been made, and the call can be
- *    repeated. A call that changes nothing, or that does the same twice, is retried instead. With
- *    `durability` it also means that a change, of any call, was made and not confirmed in time;
- *    then nothing is retried.
+ *    repeated. A call that changes nothing, or does the same twice, is retried instead. With
+ *    `durability` also: a change, of any call, was made and not confirmed in time; nothing is
+ *    retried then.
  *  - TW_REDIS_REFUSED: the server refused the login, or a command for lack of permission.
  *  - TW_REDIS_UNFIT: the server can't be used. It is too old, may evict tasks, has a certificate
  *    that can't be verified, can't give the `durability`, runs no scripts, or is a Sentinel; or the
@@ -229,51 +213,41 @@ struct tw_redis;
  *    its memory is full, or a key has a wrong type. A call about all shards does the others all
  *    the same, and a list ends.
  *
- * These calls are not cancellation points while they talk to a server. A cancelled thread completes
- * the call, which the timeouts and `patience` bound. In a fork's child every call with a handle of
- * the parent returns TW_INVALID, except tw_redis_close(), which leaves the parent's connections
- * alone; the child opens handles of its own.
+ * No call is a cancellation point while it talks to a server: a cancelled thread completes it,
+ * within the timeouts and `patience`. In a fork's child every call with a handle or a worker of the
+ * parent returns TW_INVALID, except tw_redis_close(), which leaves the parent's connections alone;
+ * the child opens handles of its own.
  */
 
 /*
- * Connects to Redis, logs in, and opens a namespace.
+ * Connects to Redis, logs in, and opens a namespace. A new one is created.
  *
  * `options` may be NULL. The call checks the server's version (5 or later), its eviction policy,
- * whether it is a cluster, and the namespace's number of shards. A new namespace is created. The
- * call tries once, whatever `patience` is. *error (may be NULL) describes a failure. The caller
- * owns *redis, until tw_redis_close(); on failure *redis is NULL. Any number of handles may be
- * open; each has one connection to every node it needs.
- *
- * Returns:
- *   TW_OK                     *redis is open
+ * whether it is a cluster, and the namespace's number of shards. It tries once, whatever `patience`
+ * is. *error (may be NULL) describes a failure. The caller owns *redis, until tw_redis_close(); on
+ * failure *redis is NULL. Any number of handles may be open; each has one connection to every node
+ * it needs.
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
 				    struct tw_redis_error *error);
 
 /*
- * Opens another namespace over the connections of `redis`.
+ * Opens another namespace over the connections of `redis`. A new one is created.
  *
  * Both handles use the same connections: one to every node, whatever the number of namespaces.
  * Calls about several namespaces share round trips. `name_space` and `shards` are as in struct
  * tw_redis_options: NULL and 0 are their defaults. All other options are those of `redis`, and
- * tw_redis_last_error() is common to both handles. The handles may be closed in any order. *error
- * (may be NULL) describes a failure. The caller owns *beside, until tw_redis_close(); on failure
- * *beside is NULL. A new namespace is created. Costs one round trip, retried for `patience`.
- *
- * Returns:
- *   TW_OK                     *beside is open
+ * tw_redis_last_error() is common to both. The handles may be closed in any order. *error (may be
+ * NULL) describes a failure. The caller owns *beside, until tw_redis_close(); on failure *beside is
+ * NULL. Costs one round trip.
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
 					   unsigned shards, struct tw_redis **beside,
 					   struct tw_redis_error *error);
 
-/*
- * Frees the handle. Closes the connections unless another handle uses them.
- *
- * `redis` may be NULL.
- */
+/* Frees the handle, which may be NULL. Closes the connections unless another handle uses them. */
 TW_API void tw_redis_close(struct tw_redis *redis);
 
 /*
@@ -286,20 +260,16 @@ TW_API void tw_redis_close(struct tw_redis *redis);
 TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
 
 /*
- * Writes the key as text, as a callback's header Tw-Key has it.
+ * Writes the key as text, as a callback's header Tw-Key has it: with %XX for blanks, '%' and bytes
+ * that are not printable ASCII, and a NUL at the end.
  *
- * Blanks, '%' and bytes that are not printable ASCII become %XX. A NUL ends the text. `text` must
- * have room for 3 * key_size + 1 bytes.
+ * `text` must have room for 3 * key_size + 1 bytes.
  */
 TW_NONNULL(3)
 TW_READS(1, 2)
 TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
 
-/*
- * Returns the namespace's number of shards, without asking the server.
- *
- * Returns: the number; 0 if `redis` is NULL.
- */
+/* Returns the namespace's number of shards, without asking the server; 0 if `redis` is NULL. */
 TW_API unsigned tw_redis_shard_count(const struct tw_redis *redis);
 
 /* What tw_redis_add() does when a task has the key. */
@@ -319,14 +289,8 @@ enum tw_redis_method {
 	TW_REDIS_HEAD
 };
 
-/* X(enumerator, name) */
-#define TW_REDIS_METHOD_LIST(X)      \
-	X(TW_REDIS_POST, "POST")     \
-	X(TW_REDIS_GET, "GET")       \
-	X(TW_REDIS_PUT, "PUT")       \
-	X(TW_REDIS_PATCH, "PATCH")   \
-	X(TW_REDIS_DELETE, "DELETE") \
-	X(TW_REDIS_HEAD, "HEAD")
+/* Their names, for an array of strings. */
+#define TW_REDIS_METHOD_NAMES "POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"
 
 /* What happens to due times of a recurring task that pass before its current occurrence ends. */
 enum tw_redis_missed {
@@ -347,23 +311,23 @@ struct tw_redis_task {
 	/*
 	 * The period of a recurring task, 1 ms to TW_REDIS_DELAY_MAX. 0 means the task runs once.
 	 * The first due time is the one above; if `at_ms` has passed, it is the next time of the
-	 * series. Each later due time is one period after the previous due time, however long the
-	 * runs take. Each occurrence has max_attempts. An occurrence ends when it is done, dead or
-	 * cancelled; the script that ends it also sets the next due time. So no occurrence is lost
-	 * or repeated, and two never exist at the same time.
+	 * series. Each later due time is one period after the previous one, however long the runs
+	 * take. An occurrence has max_attempts, and ends when it is done, dead or cancelled; the
+	 * script that ends it also sets the next due time. So no occurrence is lost or repeated,
+	 * and two never exist at the same time.
 	 *
 	 * Adding the task again with the same period and `missed` replaces only its record (body,
-	 * callback, max_attempts); the task keeps its due time, its attempts and its run. This
-	 * requires that no time is given above, or a delay of one period, or an `at_ms` that begins
-	 * the task's series. Any other time begins a new series.
+	 * callback, max_attempts): due time, attempts and run stay. This requires that no time is
+	 * given above, or a delay of one period, or an `at_ms` that begins the task's series. Any
+	 * other time begins a new series.
 	 */
 	tw_duration every; /* rounded up to a millisecond */
 	/*
-	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes: the task recurs
-	 * at the times that it matches. NULL means none. `every` must be 0 with it. The first due
-	 * time is the first match that is neither before now nor before the time above. Otherwise
-	 * the rules of `every` apply. Adding the task again requires the same expression, zone and
-	 * `missed`, and no time above or an `at_ms` that has passed.
+	 * A cron expression (timingwheel/cron.h) of up to TW_REDIS_CRON_MAX bytes, at whose times
+	 * the task recurs. NULL means none. `every` must be 0 with it. The first due time is the
+	 * first match that is neither before now nor before the time above. Otherwise the rules of
+	 * `every` apply; adding the task again requires the same expression, zone and `missed`, and
+	 * no time above or an `at_ms` that has passed.
 	 *
 	 * Workers compute the next due time when they claim the task, from their own time zone
 	 * files. An update of these files changes no due time that was computed before.
@@ -376,11 +340,11 @@ struct tw_redis_task {
 	 * means 8. Runs ended by a worker's death count. */
 	unsigned max_attempts;
 	/*
-	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. A task whose
-	 * first attempt would begin later than this after its due time, by the server's clock, is
-	 * skipped: a recurring task goes on with its next occurrence, also past missed times that
-	 * are too old; any other task is removed. Workers count it (`skipped` in their statistics).
-	 * Retries are not skipped. A task that was moved, snoozed or returned has another due time.
+	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. If its first
+	 * attempt would begin later than this after its due time, by the server's clock, the task
+	 * is removed, or a recurring one goes on with its next occurrence that is not too old.
+	 * Workers count this (`skipped`). Retries are not skipped. A task that was moved, snoozed
+	 * or returned has another due time.
 	 */
 	tw_duration grace; /* rounded up to a millisecond */
 	/*
@@ -388,12 +352,12 @@ struct tw_redis_task {
 	 * means no limit. With it a program may add the task at each event: the task runs when no
 	 * event has come for `delay`, or when `latest` has passed since the first one (debouncing).
 	 *
-	 * The first add fixes the latest due time. Later adds replace the task, which is then due
-	 * at the time above, or at the latest due time if that is earlier. They keep the latest due
-	 * time, whatever their `latest` is, and so does an add that is repeated after a lost reply.
-	 * An add is the first one if no task has the key, or one that has no latest due time or has
-	 * begun an attempt: it runs, or waits for a retry. An add whose `latest` is 0 removes the
-	 * limit. tw_redis_move() neither obeys nor changes it. A recurring task can't have one.
+	 * The first add fixes the latest due time. Later adds replace the task and keep that time,
+	 * whatever their `latest` is: the task is due at the time above, or then if that is
+	 * earlier. An add is the first one if no task has the key, or one that has no latest due
+	 * time or has begun an attempt: it runs, or waits for a retry. An add whose `latest` is 0
+	 * removes the limit. tw_redis_move() neither obeys nor changes it. A recurring task can't
+	 * have one.
 	 */
 	tw_duration latest; /* rounded up to a millisecond */
 	/* The body of the request: any bytes. Without a header Content-Type the request is sent as
@@ -405,12 +369,10 @@ struct tw_redis_task {
 	enum tw_redis_method method;
 	const char *const *headers; /* strings "Name: value"; may be NULL */
 	size_t header_count;
-	/*
-	 * The group that the task belongs to, for example a tenant. NULL means the namespace
-	 * itself. A group's name is any UTF-8 of 1 to TW_REDIS_GROUP_MAX bytes without control
-	 * characters. Claims take turns among the groups that have something due in a shard, so
-	 * that no group waits for all tasks of another. Within a group, tasks go by due time.
-	 */
+	/* The group that the task belongs to, for example a tenant: any UTF-8 of 1 to
+	 * TW_REDIS_GROUP_MAX bytes without control characters. NULL means the namespace itself.
+	 * Claims take turns among the groups that have something due in a shard, so that no group
+	 * waits for all tasks of another. Within a group, tasks go by due time. */
 	const char *group;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
@@ -423,20 +385,18 @@ struct tw_redis_added {
 };
 
 /*
- * Adds tasks.
+ * Adds tasks. Their data is copied.
  *
- * The data is copied. Replacing a task discards it: a run of the replaced task is not stopped, but
- * its end is refused and it is not retried. A task that is not added does not stop the others; an
- * unreachable server does. Tasks with the same key are added in their order.
+ * Replacing a task discards it: a run of the replaced task is not stopped, but its end is refused
+ * and it is not retried. Tasks with the same key are added in their order. A task that is not added
+ * does not stop the others; an unreachable server does. each[i] (may be NULL) becomes what has
+ * become of tasks[i], unless the call has no memory to begin. The call's status is that of the
+ * first task that was not added.
  *
- * each[i] (may be NULL) becomes what has become of tasks[i]. It is not filled if the call returns
- * TW_INVALID for `redis` or `tasks`, or has no memory to begin. Up to 256 tasks share a round trip,
- * and those of one shard a script call. A task that recurs or has a `latest` has a script call of
- * its own. Cron expressions cost another round trip. The call's status is that of the first task
- * that was not added.
+ * Up to 256 tasks share a round trip, and those of one shard a script call. A task that recurs or
+ * has a `latest` has a script call of its own. Cron expressions cost another round trip.
  *
  * Returns:
- *   TW_OK                     all tasks were added
  *   TW_EXISTS                 a task has the key, and the mode is TW_REDIS_NEW; nothing has changed
  *   TW_NOT_FOUND              no task has the key, and the mode is TW_REDIS_REPLACE
  *   TW_REDIS_BAD_DATA         the URL is not http or https, has no host, or contains a blank; a
@@ -459,9 +419,7 @@ enum tw_redis_scope {
 };
 
 /*
- * Removes a task, or of a recurring one what `scope` selects.
- *
- * Costs one round trip.
+ * Removes a task, or of a recurring one what `scope` selects. Costs one round trip.
  *
  * Returns:
  *   TW_OK                     the task, or the occurrence, will not run
@@ -480,7 +438,6 @@ TW_API enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, s
  * receives the new due time, by the server's clock. Costs one round trip.
  *
  * Returns:
- *   TW_OK                     the task has the new due time
  *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease; nothing has changed
  */
@@ -496,49 +453,34 @@ enum tw_redis_state {
 	TW_REDIS_DEAD     /* is a dead letter */
 };
 
-/*
- * A stored task. The function that provides it documents how long its pointers are valid. All
- * fields of `task` are set except delay, latest and mode. For a recurring task, task.at_ms is the
- * due time of its current occurrence, which a retry, a lease or a move does not change; for any
- * other task it equals `due_ms`.
- */
+/* A stored task. All fields of `task` are set except delay, latest and mode. For a recurring task,
+ * task.at_ms is the due time of its current occurrence, which a retry, a lease or a move does not
+ * change; for any other task it equals `due_ms`. */
 struct tw_redis_info {
 	struct tw_redis_task task;
 	enum tw_redis_state state;
 	/* Milliseconds since 1970, by the server's clock: the due time, the time of the next
-	 * attempt, or the end of the lease; for a dead letter, the time of its death. If another
-	 * program wrote inf or a larger number, INT64_MAX. */
+	 * attempt, or the end of the lease; for a dead letter, the time of its death. */
 	int64_t due_ms;
-	/* The latest due time, which tw_redis_task.latest has fixed, or 0. */
-	int64_t latest_due_ms;
-	int64_t now_ms;    /* the server's time when the task was read */
-	unsigned attempts; /* attempts begun */
-	uint64_t token;    /* the token of the run that has the lease; 0 means no run has it */
+	int64_t latest_due_ms; /* the latest due time, which task.latest has fixed, or 0 */
+	int64_t now_ms;        /* the server's time when the task was read */
+	unsigned attempts;     /* attempts begun */
+	uint64_t token;        /* the token of the run that has the lease; 0 means no run has it */
 	unsigned shard;
 	const char *reason;   /* why a dead letter died; otherwise "" */
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
-/*
- * Receives a task from a call that lists tasks.
- *
- * The pointers in *info are valid during the call. The listing call documents whether the function
- * may use the same struct tw_redis.
- *
- * Returns: true to continue the listing, false to end it.
- */
+/* Receives a task, whose pointers are valid during the call. May use the same struct tw_redis.
+ * Returns true to continue the listing, false to end it. */
 typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
 
 /*
- * Passes the key's task to `each`, once.
- *
- * Dead letters are not found. `each` may use this tw_redis. Costs one round trip.
+ * Passes the key's task to `each`, once. Dead letters are not found. Costs one round trip.
  *
  * Returns:
- *   TW_OK                     `each` was called
  *   TW_NOT_FOUND              no task has the key
  */
-TW_READS(2, 3)
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
 				   tw_redis_each_fn *each, void *context);
@@ -550,19 +492,16 @@ enum tw_redis_kind {
 };
 
 /*
- * Passes every task, or every dead letter, to `each`, shard by shard.
+ * Passes every task, or every dead letter, to `each`, shard by shard, until it returns false.
  *
- * `each` may use this tw_redis. What changes during the listing may be missed or passed twice.
- * Costs one round trip for about every 100 of them, and at least one for every shard.
+ * What changes during the listing may be missed or passed twice. Costs one round trip for about
+ * every 100 of them, and at least one for every shard.
  *
  * A dead letter stays until it is retried, dropped, replaced, or deleted by a worker (dead_max_age,
  * dead_max_count). Each failed occurrence of a recurring task has a letter of its own, with the key
  * KEY#due=TIME: TIME is its due time in milliseconds since 1970. It can be retried while the task
  * recurs; then a task with that key runs once. If KEY has more than 1000 bytes, the letter has the
  * key KEY, and the next one replaces it.
- *
- * Returns:
- *   TW_OK                     all were passed to `each`, or `each` returned false
  */
 TW_API enum tw_status tw_redis_each(struct tw_redis *redis, enum tw_redis_kind kind,
 				    tw_redis_each_fn *each, void *context);
@@ -587,16 +526,10 @@ struct tw_redis_stats {
  * Counts the tasks and dead letters of the namespace.
  *
  * On failure *stats has the counts of all shards but `missing` ones. Costs one round trip to each
- * node.
- *
- * Returns:
- *   TW_OK                     *stats is filled
+ * node; a program can measure by it how long Redis takes to reply.
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats);
-
-/* Highest number of groups that are listed. */
-#define TW_REDIS_GROUPS_MAX 100
 
 /* Counts of a group. */
 struct tw_redis_group_stats {
@@ -612,20 +545,15 @@ struct tw_redis_group_stats {
  * with the most running tasks, then by name.
  *
  * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their number.
- * The cost does not grow with the number of groups or tasks, because the call looks at a sample of
- * each shard: N waiting tasks of groups, evenly spaced in the order of names, the N groups that
- * have the next turns, and N tasks on lease. N is 512 divided by the number of shards, at least 16.
- * The groups that are largest in the sample are counted and listed. As far as there is room, they
- * include each group that has a fiftieth of the waiting tasks, and all groups if no shard has more
- * than N.
+ * The cost, two round trips to each node, does not grow with the number of groups or tasks, because
+ * the call looks at a sample of each shard: N waiting tasks of groups, evenly spaced in the order
+ * of names, the N groups that have the next turns, and N tasks on lease. N is 512 divided by the
+ * number of shards, at least 16. As far as there is room, the list has each group with a fiftieth
+ * of the waiting tasks, and all groups if no shard has more than N.
  *
  * `waiting` and `oldest_ms` are exact, except that a task just replaced or moved may count twice.
  * `running` is exact if a shard has at most N tasks that are on lease or not due yet and without a
- * group, with up to 512 KiB of data; otherwise it is scaled up from N of these. Costs two round
- * trips to each node.
- *
- * Returns:
- *   TW_OK                     groups[] and *count are filled
+ * group, with up to 512 KiB of data; otherwise it is scaled up from N of these.
  */
 TW_CHECKED
 TW_FILLS(2, 3)
@@ -640,11 +568,10 @@ TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
  * has changed; a worker counts for 30 s after its last report. With `force`, tasks and dead letters
  * are deleted, and running tasks are not stopped. No other call for the namespace may be made
  * meanwhile. Close its handles afterwards; the next tw_redis_open() makes a new namespace. On
- * failure some shards may be deleted and others not: call again. Costs one round trip to each node,
- * and up to three more.
+ * failure some shards may be deleted: call again. Costs a round trip to each node, and up to three
+ * more.
  *
  * Returns:
- *   TW_OK                     the namespace is deleted
  *   TW_EXISTS                 it has tasks or dead letters
  *   TW_RUNNING                a worker serves it
  */
@@ -664,7 +591,8 @@ struct tw_redis_limits {
 
 /*
  * Sets the limits of a group, or of the namespace if `group` is NULL. They replace all that it had,
- * so a program that only pauses sets those of tw_redis_get_limits() with `paused` changed.
+ * so a program that only pauses sets those of tw_redis_get_limits() with `paused` changed. Two
+ * programs must not set those of one name at the same time.
  *
  * After a pause has returned, nothing more is leased; a task whose lease ends meanwhile runs again
  * after the pause. Running tasks continue, and adding, moving and cancelling still work. Workers
@@ -679,7 +607,6 @@ struct tw_redis_limits {
  * Limits are stored in Redis, and last as long as tasks do. Costs two round trips.
  *
  * Returns:
- *   TW_OK                     the limits are set
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
  *   TW_REDIS_UNFIT            `running` or `per_second` in a namespace with several shards
  */
@@ -687,13 +614,13 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *gr
 					  const struct tw_redis_limits *limits);
 
 /*
- * Returns the limits of a group, or of the namespace if `group` is NULL, in *limits.
+ * Returns the limits of a group, or of the namespace if `group` is NULL, in *limits: all 0 if there
+ * are none. The namespace is paused if one of its shards is.
  *
- * The namespace is paused if one of its shards is. Costs one round trip, for the namespace two.
+ * Costs one round trip, for the namespace two.
  *
  * Returns:
- *   TW_OK                     *limits is filled, with 0 if there are none
- *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
+ *   TW_REDIS_BAD_DATA         as tw_redis_set_limits()
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, const char *group,
@@ -709,9 +636,6 @@ typedef bool tw_redis_limits_fn(void *context, const char *group,
  *
  * `each` may use this tw_redis. Limits that change meanwhile may be missed or passed twice. Costs
  * two round trips, and one for about every 1,000 groups.
- *
- * Returns:
- *   TW_OK                     all were passed to `each`, or `each` returned false
  */
 TW_API enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *each,
 					   void *context);
@@ -720,19 +644,14 @@ TW_API enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limi
  * Removes all waiting tasks of a group. Recurring tasks end. Tasks on lease run on, and may be
  * retried. Tasks that are added meanwhile may stay.
  *
- * *removed, which may be NULL, becomes the number of removed tasks. Costs one round trip for every
- * 1,000 tasks of a shard, and at least one for every shard.
+ * *removed (may be NULL) becomes the number of removed tasks. Costs one round trip for every 1,000
+ * tasks of a shard, and at least one for every shard.
  *
  * Returns:
- *   TW_OK                     all waiting tasks were removed
- *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
+ *   TW_REDIS_BAD_DATA         as tw_redis_set_limits()
  */
 TW_API enum tw_status tw_redis_drop_group(struct tw_redis *redis, const char *group,
 					  uint64_t *removed);
-
-/* Highest number of workers of a namespace that are listed, and the longest name of a worker. */
-#define TW_REDIS_WORKERS_MAX 1000
-#define TW_REDIS_WORKER_NAME_MAX 255
 
 /* A worker, as of its last report to Redis. The counts are those of one namespace. */
 struct tw_redis_worker_info {
@@ -753,9 +672,6 @@ struct tw_redis_worker_info {
  * Fills workers[] with up to `room` rows, and *count with the number of workers, up to
  * TW_REDIS_WORKERS_MAX. A worker reports every 5 s, or every 10 s while it is idle. It is removed
  * 30 s after its last report. Costs one round trip.
- *
- * Returns:
- *   TW_OK                     *count is filled
  */
 TW_CHECKED
 TW_FILLS(2, 3)
@@ -764,17 +680,18 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
 					   size_t *count);
 
 /*
- * Makes a dead letter a task again, due now, with no attempt begun.
+ * Make a dead letter a task again, due now, with no attempt begun, and delete a dead letter.
  *
- * Costs one round trip.
+ * Each costs one round trip.
  *
  * Returns:
- *   TW_OK                     the dead letter is a task again
  *   TW_NOT_FOUND              no dead letter has the key
- *   TW_EXISTS                 a task has the key; nothing has changed
+ *   TW_EXISTS                 tw_redis_retry() alone: a task has the key; nothing has changed
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_retry(struct tw_redis *redis, const void *key, size_t key_size);
+TW_READS(2, 3)
+TW_API enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, size_t key_size);
 
 /*
  * Stores tasks and dead letters that tw_redis_each() or tw_redis_get() returned, from this Redis or
@@ -786,36 +703,15 @@ TW_API enum tw_status tw_redis_retry(struct tw_redis *redis, const void *key, si
  *
  * With the state TW_REDIS_DEAD a dead letter is stored. The fields used are task, except its at_ms,
  * delay and latest; due_ms, the time of its death, from 0 to the end of the year 9999; attempts;
- * and reason, which may be NULL and is truncated to TW_REDIS_REASON_MAX. Its task.mode applies to
- * dead letters with the same key.
+ * and reason, which may be NULL and is truncated to TW_REDIS_REASON_MAX. Its task.mode is about
+ * dead letters with the same key. It has a script call of its own.
  *
- * Modes, each[], costs and statuses are those of tw_redis_add(); a dead letter has a script call of
- * its own. A pause of the namespace is not restored. Repeating the call resets tasks that have
- * changed since.
- *
- * Returns:
- *   TW_OK                     all were stored
- *   TW_EXISTS                 a task, or a dead letter, has the key, and the mode is TW_REDIS_NEW
- *   TW_NOT_FOUND              no task, or no dead letter, has the key, and the mode is
- *                             TW_REDIS_REPLACE
- *   TW_REDIS_BAD_DATA         as tw_redis_add()
- *   TW_SYSTEM                 as tw_redis_add()
+ * Modes, each[], costs and statuses are otherwise those of tw_redis_add(). Limits and pauses are
+ * not restored. Repeating the call resets tasks that have changed since.
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_restore(struct tw_redis *redis, const struct tw_redis_info *infos,
 				       size_t count, struct tw_redis_added *each);
-
-/*
- * Deletes a dead letter.
- *
- * Costs one round trip.
- *
- * Returns:
- *   TW_OK                     the dead letter was deleted
- *   TW_NOT_FOUND              no dead letter has the key
- */
-TW_READS(2, 3)
-TW_API enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, size_t key_size);
 
 /* A job: one run of a task, which the caller has on lease. */
 struct tw_redis_job {
@@ -833,8 +729,7 @@ struct tw_redis_job {
 	 * same token. */
 	uint64_t token;
 	int64_t due_ms; /* the due time, or the end of the previous lease, by the server's clock */
-	/* How late the task was when it was claimed; in a handler or a report, when its run
-	 * began. */
+	/* How late the claim was; in a handler or a report, how late the run began. */
 	tw_duration lateness;
 	unsigned shard;
 	const char *name_space; /* the task's namespace */
@@ -857,26 +752,18 @@ struct tw_redis_batch {
  * attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The caller
  * owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL) receives
  * the time until the shard should be claimed from again: 0 while more tasks are due, TW_FOREVER if
- * no task waits or the shard is paused. If the call fails, tasks that it leased are due again when
- * their lease ends, and the attempt counts. A worker takes back the tasks of a lost reply. Costs
- * one round trip, and a second one if a claimed task with a cron expression lacks its next due
- * time.
+ * no task waits or the shard is paused. Costs one round trip, and a second one if a claimed task
+ * with a cron expression lacks its next due time.
  *
- * Returns:
- *   TW_OK                     *batch has the jobs
- *   TW_REDIS_OUTCOME_UNKNOWN  the reply was lost; tasks may be on lease
- *   TW_NO_MEMORY              out of memory; tasks may be on lease
+ * If the call fails, also with TW_NO_MEMORY, tasks may be on lease: they are due again when it
+ * ends, and the attempt counts. A worker takes back the tasks of a lost reply.
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
 				     tw_duration lease, struct tw_redis_batch **batch,
 				     tw_duration *next);
 
-/*
- * Frees the batch with its jobs. The leases of the jobs continue.
- *
- * `batch` may be NULL.
- */
+/* Frees the batch, which may be NULL, with its jobs. Their leases continue. */
 TW_API void tw_redis_batch_free(struct tw_redis_batch *batch);
 
 /* The outcome of a run, which a handler returns and tw_redis_finish() takes. */
@@ -907,23 +794,18 @@ struct tw_redis_verdict {
  *    attempt does not count.
  *
  * `verdict` may be NULL, which is one with all fields zero. Its retry_in is 0 to
- * TW_REDIS_DELAY_MAX.
+ * TW_REDIS_DELAY_MAX. `jobs` is an array of `count` jobs, of any shards. Costs one round trip;
+ * adjacent jobs of one shard share a script call. A lease that has ended is still accepted until
+ * another run takes the task.
  *
- * `jobs` is an array of `count` jobs, of any shards. each[i] (may be NULL) receives the status of
- * jobs[i]:
- *   TW_OK            the job was processed
- *   TW_NOT_FOUND     the task no longer exists: for example it was acknowledged, or cancelled after
- *                    the lease had ended
- *   TW_REDIS_STALE   another run has the task, or the task was replaced or moved; nothing has
- *                    changed
- *
- * or the reason why the server did not process the job. each[] may stay unfilled if the call
- * returns TW_INVALID or TW_NO_MEMORY. A lease that has ended is still accepted until another run
- * takes the task. Costs one round trip; adjacent jobs of one shard share a script call.
+ * each[i] (may be NULL) becomes the status of jobs[i], unless the call returns TW_INVALID or
+ * TW_NO_MEMORY: TW_OK if it was processed; TW_NOT_FOUND if the task no longer exists, for example
+ * because it was acknowledged, or cancelled after the lease had ended; TW_REDIS_STALE if another
+ * run has the task, or it was replaced or moved, and nothing has changed; or the reason why the
+ * server did not process the job.
  *
  * Returns:
- *   TW_OK                     the server processed all jobs; each[] has their statuses. Otherwise
- *                             the call returns the first failure
+ *   TW_OK                     the server processed all jobs; otherwise the first failure
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -935,23 +817,18 @@ TW_API enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_re
  *
  * `lease` is 10 ms to 1 day. It may be shorter than the remaining time. `jobs`, each[], costs and
  * statuses are those of tw_redis_finish().
- *
- * Returns:
- *   TW_OK                     the server processed all jobs; each[] has their statuses
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
 				      size_t count, tw_duration lease, enum tw_status *each);
 
 /*
- * Runs a task.
+ * Runs a task, and returns its outcome.
  *
  * The worker's threads call it, up to `handlers` at the same time. They inherit from the thread
  * that called tw_redis_worker_start what a wheel's worker inherits (timingwheel.h). The job's
  * pointers are valid during the call. The worker extends the lease while it runs. It may use any
- * tw_redis. It must not stop its own worker.
- *
- * Returns: the outcome of the run.
+ * tw_redis, and must not stop its own worker.
  */
 typedef enum tw_redis_outcome tw_redis_handler_fn(void *context, const struct tw_redis_job *job,
 						  struct tw_redis_verdict *verdict);
@@ -997,18 +874,18 @@ struct tw_redis_worker_options {
 	unsigned handlers;
 	unsigned callbacks;
 	/* The number of concurrent callbacks to one host and port, up to 1024. 0 means an eighth of
-	 * `callbacks`, rounded up. Hosts take turns. If a host has this many callbacks and none of
-	 * them ends for 100 ms, its waiting tasks are returned to Redis, due again 100 ms to 10 s
-	 * later. So they do not delay tasks for other hosts. */
+	 * `callbacks`, rounded up. Hosts take turns. If a host has this many and none of them ends
+	 * for 100 ms, its waiting tasks are returned to Redis, due again 100 ms to 10 s later, so
+	 * that they do not delay tasks for other hosts. */
 	unsigned callbacks_per_host;
 	/* The lease of a task, 100 ms to 1 day. 0 means 30 s. The worker extends it every third of
-	 * this time. The tasks of a dead worker run again after this time. With `durability` it
-	 * should be at least 1.5 times `reply_timeout`, because an extension may come after a wait:
-	 * a task whose lease ends meanwhile runs again beside its run. */
+	 * this time, after which the tasks of a dead worker run again. With `durability` it should
+	 * be at least 1.5 times `reply_timeout`: an extension may come after a wait, and a task
+	 * whose lease ends meanwhile runs again beside its run. */
 	tw_duration lease;
 	/* The highest number of tasks of one claim, up to TW_REDIS_BATCH_MAX. 0 means 100. The
 	 * worker claims no more tasks than it can run at once, plus those that it can begin within
-	 * about 20 ms. The latter are at most 10 batches. */
+	 * about 20 ms, at most 10 batches. */
 	unsigned batch;
 	/* The wait before the second attempt (0 means 1 s). It doubles with each attempt, up to
 	 * retry_max (0 means 5 min). Both are at most TW_REDIS_DELAY_MAX. Each wait is shortened by
@@ -1020,22 +897,20 @@ struct tw_redis_worker_options {
 	tw_duration http_connect_timeout;
 	tw_duration http_timeout;
 	/* The highest age of a connection that callbacks use again, 1 s to 1 day, rounded up to a
-	 * second. 0 means 60 s. An older one is closed, and the host's name is looked up again. So
-	 * callbacks follow a changed name within this time and about 2 s, even if the old address
-	 * still answers. */
+	 * second. 0 means 60 s. Callbacks follow a host's changed name within this time and about 2
+	 * s, even if the old address still answers. */
 	tw_duration connection_age;
 	/*
 	 * Patterns of the targets that callbacks may have, and may not have. A pattern is a host,
 	 * "shop.example"; all hosts below a name, "*.shop.example"; a network, "10.0.0.0/8" or
-	 * "fd00::/8"; an address; or "*", every address. A host's name in a pattern is ASCII; a
-	 * name in a URL that is not is judged by its form in ASCII, "xn--mnchen-3ya.example".
+	 * "fd00::/8"; an address; or "*", every address. A name that is not ASCII is judged by its
+	 * form in ASCII, "xn--mnchen-3ya.example", which a pattern has, too.
 	 *
-	 * The most specific match decides. Of the patterns that match the URL's host, this is the
-	 * longest one. If no host pattern matches, it is the narrowest network that contains the
-	 * address. The address is the one connected to, after name resolution. A target that the
-	 * same pattern allows and denies is denied. A target without a match is denied if `allow`
-	 * has patterns, and allowed otherwise. So `allow` alone permits nothing else; `allow` with
-	 * "*" permits everything that `deny` does not match.
+	 * The most specific match decides: the longest pattern that matches the URL's host, or else
+	 * the narrowest network that contains the address connected to. A target that the same
+	 * pattern allows and denies is denied. A target without a match is denied if `allow` has
+	 * patterns, and allowed otherwise. So `allow` alone permits nothing else; `allow` with "*"
+	 * permits everything that `deny` does not match.
 	 *
 	 * Addresses of clouds' metadata are denied even for allowed hosts, unless `allow` has one
 	 * of these networks or a part of it: 169.254.0.0/16, fe80::/10 (both link-local),
@@ -1053,11 +928,10 @@ struct tw_redis_worker_options {
 	size_t deny_count;
 	/*
 	 * The highest age of dead letters, up to TW_REDIS_DELAY_MAX, and their highest number in
-	 * the namespace. 0 means no limit. The worker deletes the oldest dead letters of a shard
-	 * when a run ends as one, and at each claim from the shard, at least every 10 s: up to 100,
-	 * and then it claims again at once. Each shard has an equal share of the number, rounded
-	 * up. While the namespace is paused, or no worker with limits claims, dead letters stay.
-	 * Several workers may do this; the strictest limits apply.
+	 * the namespace; each shard has an equal share of it, rounded up. 0 means no limit. The
+	 * worker deletes the oldest ones, up to 100 at a time, when a run ends as one and at each
+	 * claim from the shard, at least every 10 s. While the namespace is paused, or no worker
+	 * with limits claims, dead letters stay. Of several workers the strictest limits apply.
 	 */
 	tw_duration dead_max_age;
 	unsigned dead_max_count;
@@ -1067,30 +941,30 @@ struct tw_redis_worker_options {
 	/*
 	 * The namespaces to serve, up to TW_REDIS_SOURCES_MAX, without duplicates. With none, the
 	 * worker serves the name_space of its struct tw_redis_options, which is ignored otherwise.
-	 * The namespaces share the worker's threads and connections, whose number does not grow.
-	 * While more tasks are due than the worker can take, each namespace with due tasks gets an
-	 * equal share. A namespace that has no due task, is paused, or has reached its limits
-	 * leaves its share to the others, and gets nothing for it later. All
-	 * other options apply to each namespace separately; dead_max_count, for example, is the
-	 * number in each.
+	 * They share the worker's threads and connections. While more tasks are due than the worker
+	 * can take, each namespace with due tasks gets an equal share; one that is paused, has
+	 * reached its limits or has no due task leaves its share to the others. All other options
+	 * apply to each namespace separately; dead_max_count, for example, is the number in each.
 	 */
 	const struct tw_redis_source *sources; /* copied */
 	size_t source_count;
-	/* Called on the worker's main thread for each run that ended, after Redis has confirmed its
-	 * end, or for TW_REDIS_END_UNCONFIRMED without that. It is not called for tasks returned
-	 * because their host did not answer. It should be short. It may use another tw_redis, and
-	 * must not stop the worker. May be NULL. */
+	/*
+	 * These functions are called on the worker's main thread, and may be NULL. They should be
+	 * short, may use another tw_redis, and must not stop the worker. What they are given is
+	 * valid during the call.
+	 *
+	 * `report` is called for each run that ended, after Redis has confirmed its end, or for
+	 * TW_REDIS_END_UNCONFIRMED without that; not for tasks returned because their host did not
+	 * answer.
+	 */
 	void (*report)(void *context, const struct tw_redis_report *report);
-	/* Called on the worker's main thread when Redis, or a node of a cluster, becomes
-	 * unavailable, with the error, when the reason changes, with the new error, and when it is
-	 * available again, with NULL. The error is valid during the call, here and below. May be
-	 * NULL. */
+	/* Called when Redis, or a node of a cluster, becomes unavailable, and when the reason
+	 * changes, with the error; with NULL when it is available again. */
 	void (*connection)(void *context, const struct tw_redis_error *error);
-	/* Called on the worker's main thread when the worker works around a failure: hints are
-	 * refused (TW_REDIS_REFUSED), so it polls; a script fails for a shard (TW_REDIS_FAILED),
-	 * and it continues with the others; or a change is not confirmed in time
-	 * (TW_REDIS_OUTCOME_UNKNOWN), and it makes the change again. Called once, until the failure
-	 * has ended or changed. May be NULL. */
+	/* Called once for a failure that the worker works around, until it has ended or changed:
+	 * hints are refused (TW_REDIS_REFUSED), so it polls; a script fails for a shard
+	 * (TW_REDIS_FAILED), and it continues with the others; or a change is not confirmed in time
+	 * (TW_REDIS_OUTCOME_UNKNOWN), and it makes the change again. */
 	void (*notice)(void *context, const struct tw_redis_error *error);
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
@@ -1110,12 +984,13 @@ struct tw_redis_worker;
  * tw_redis_worker_destroy(); on failure *worker is NULL.
  *
  * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token, Tw-Group if the
- * task has a group, and Idempotency-Key. Idempotency-Key holds key and token, such as "order:7 17",
- * unless the task's headers set it. A request may arrive twice with the same token: it is sent
- * again if a reused connection breaks before the first byte of the answer. Only http and https are
- * used. Redirects are not followed, and the environment's proxies are not used. At most 64 KiB of
- * an answer's body are read; with a longer body the status counts and the connection is closed. A
- * status 2xx means done. After 408, 429, 5xx or no answer the task is retried, after Retry-After
+ * task has a group, and Idempotency-Key: key and token, such as "order:7 17", unless the task's
+ * headers set it. A request may arrive twice with the same token: it is sent again if a reused
+ * connection breaks before the first byte of the answer. Only http and https are used. Redirects
+ * are not followed, and the environment's proxies are not used. At most 64 KiB of an answer's body
+ * are read; with a longer body the status counts and the connection is closed.
+ *
+ * A status 2xx means done. After 408, 429, 5xx or no answer the task is retried, after Retry-After
  * (up to one day) if that is longer. Any other status makes it a dead letter. An answer of any
  * status with the header Tw-Snooze: N postpones the task by N seconds (1 or more), and the attempt
  * does not count.
@@ -1129,10 +1004,7 @@ struct tw_redis_worker;
  * postponed by a second, the attempt does not count, and fewer requests run at a time. A look-up of
  * a name that fails for this reason is a failed attempt.
  *
- * A worker belongs to its process. In a fork's child every call with it returns TW_INVALID.
- *
  * Returns:
- *   TW_OK                     the worker runs
  *   TW_SYSTEM                 a thread could not be started, or no descriptor was available
  */
 TW_CHECKED
@@ -1145,14 +1017,14 @@ TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
  * Stops the worker: it claims nothing more, returns tasks that it has not begun, and waits up to
  * `grace` for running tasks to end.
  *
- * `grace` is ≥ 0; TW_FOREVER means no limit. After it, callbacks are aborted and their tasks are
- * returned to Redis, to run again. The worker then has 2 s more to report to Redis. Runs whose end
- * Redis has not confirmed by then end as TW_REDIS_END_UNCONFIRMED, and may run again. The call
- * waits for all this. Any thread, any number of times; of concurrent calls the shortest grace
- * applies. tw_redis_worker_destroy() frees the worker afterwards.
+ * `worker` may be NULL. `grace` is ≥ 0; TW_FOREVER means no limit. After it, callbacks are aborted
+ * and their tasks are returned to Redis, to run again. The worker then has 2 s more to report to
+ * Redis. Runs whose end Redis has not confirmed by then end as TW_REDIS_END_UNCONFIRMED, and may
+ * run again. The call waits for all this. Any number of times; of concurrent calls the shortest
+ * grace applies. tw_redis_worker_destroy() frees the worker afterwards.
  *
  * Returns:
- *   TW_OK                     the worker has stopped, now or before, or `worker` is NULL
+ *   TW_OK                     the worker has stopped, now or before
  *   TW_RUNNING                handlers still run, and can't be aborted; their leases are extended.
  *                             Call again, or exit
  *   TW_INVALID                called from a handler or hook of this worker, or grace < 0; nothing
@@ -1161,13 +1033,10 @@ TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_duration grace);
 
 /*
- * Frees the worker.
- *
- * Stops it with a grace of 0 unless it was stopped before, and waits for handlers that still run.
- * No other call with this worker may run at the same time or follow.
+ * Frees the worker, which may be NULL. Stops it with a grace of 0 unless it was stopped before, and
+ * waits for handlers that still run.
  *
  * Returns:
- *   TW_OK                     the worker was freed, or `worker` is NULL
  *   TW_INVALID                called from a handler or hook of this worker; nothing happens
  */
 TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
@@ -1181,12 +1050,8 @@ struct tw_redis_histogram {
 	uint64_t total_us; /* the sum of all durations, in microseconds */
 };
 
-/*
- * Returns the longest duration that a bucket counts.
- *
- * Returns: 1 ms for the first bucket, 5 min for the last but one, TW_FOREVER for the last or a
- * later one.
- */
+/* Returns the longest duration that a bucket counts: 1 ms for the first one, 5 min for the last but
+ * one, TW_FOREVER for the last or a later one. */
 TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
 
 /* A worker's counts of each namespace, X(field, type, help): a counter rises from the worker's
@@ -1242,22 +1107,17 @@ struct tw_redis_worker_stats {
 
 /*
  * Returns the worker's statistics in *stats, for one of its namespaces or, if `name_space` is NULL,
- * for all together.
+ * for all together. Any time, also after the worker was stopped.
  *
- * losses, reconnects, round_trips, turned and error are always those of the whole worker. Any time,
- * also after the worker was stopped.
+ * losses, reconnects, round_trips, turned and error are always those of the whole worker.
  *
  * Returns:
- *   TW_OK                     *stats is filled
  *   TW_NOT_FOUND              the worker does not serve that namespace
  */
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						const char *name_space,
 						struct tw_redis_worker_stats *stats);
 
-/* Highest number of hosts with a row of their own, and the longest name of such a host. */
-#define TW_REDIS_HOSTS_MAX 50
-#define TW_REDIS_HOST_NAME_MAX 255
 /* Number of classes of answers. */
 #define TW_REDIS_ANSWERS 6
 
@@ -1272,15 +1132,11 @@ struct tw_redis_host_stats {
 };
 
 /*
- * Returns the worker's callbacks by host.
+ * Returns the worker's callbacks by host. Any time, also after the worker was stopped.
  *
  * Fills hosts[] with up to `room` rows, and *count with the number of rows, at most
  * TW_REDIS_HOSTS_MAX + 1. The first row is that of all other hosts. The others follow in the order
- * of their first finished callbacks. A row is never removed. Any thread, also after the worker was
- * stopped.
- *
- * Returns:
- *   TW_OK                     hosts[] and *count are filled
+ * of their first finished callbacks. A row is never removed.
  */
 TW_FILLS(2, 3)
 TW_API enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,

@@ -202,10 +202,14 @@ function put_functions(item, count, codes, i, type)
 	}
 	put_returns(text_of[item])
 	# The header says once what every call returns.
-	if (header_of[item] ~ /timingwheel\.h$/ && code_of[item] ~ /enum tw_status tw_/) {
-		put(".Pp")
+	if (header_of[item] ~ /(timingwheel|redis)\.h$/ && code_of[item] ~ /enum tw_status tw_/) {
+		put(text_of[item] ~ /\nReturns:/ ? ".Pp" : ".Sh RETURN VALUES")
+		if (text_of[item] !~ /TW_OK/) {
+			put(".Dv TW_OK")
+			put("means that it is done.")
+		}
 		put("The statuses that every call may return are in")
-		put(".Xr timingwheel 3 .")
+		put(".Xr " (header_of[item] ~ /redis/ ? "timingwheel-redis 7" : "timingwheel 3") " .")
 	}
 }
 

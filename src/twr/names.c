@@ -14,8 +14,7 @@ const char *const missed_names[] = {[TW_REDIS_MISSED_ONE] = "one",
 				    [TW_REDIS_MISSED_SKIP] = "skip",
 				    [TW_REDIS_MISSED_ALL] = "all",
 				    NULL};
-#define METHOD_NAME(enumerator, name) [enumerator] = name,
-const char *const method_names[] = {TW_REDIS_METHOD_LIST(METHOD_NAME) NULL};
+const char *const method_names[] = {TW_REDIS_METHOD_NAMES, NULL};
 const char *const end_names[] = {
 	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
 	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",

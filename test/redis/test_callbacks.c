@@ -209,8 +209,7 @@ TEST(opened, content_type_of_the_task_replaces_the_default)
 
 TEST(opened, every_method_is_sent_with_its_body)
 {
-#define METHOD_NAME(enumerator, name) [enumerator] = name,
-	static const char *const names[] = {TW_REDIS_METHOD_LIST(METHOD_NAME)};
+	static const char *const names[] = {TW_REDIS_METHOD_NAMES};
 	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	size_t ends = 0;

@@ -19,11 +19,9 @@
 enum { DEFAULT_ATTEMPTS = 8 };
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
-#define METHOD_NAME(enumerator, name) [enumerator] = name,
-
 const char *method_name(enum tw_redis_method method)
 {
-	static const char *const names[] = {TW_REDIS_METHOD_LIST(METHOD_NAME)};
+	static const char *const names[] = {TW_REDIS_METHOD_NAMES};
 
 	return method <= TW_REDIS_HEAD ? names[method] : NULL;
 }

@@ -48,7 +48,7 @@ look()
 	grep -q "^TW_[A-Z]* enum tw_status $2(" "$1" || return
 
 	listed=$(returned "$3")
-	test -n "$listed" || complain "$2 has no table of what it returns"
+	text "$3" | grep -q "^RETURN VALUES" || complain "$2 does not say what it returns"
 	for word in $listed; do
 		echo "$known" | grep -qx "$word" || complain "$2 returns $word, which is no status"
 	done
