@@ -119,17 +119,24 @@ static struct tw_redis *handle_create(void)
 	return NULL;
 }
 
-static enum tw_status handle_open(struct tw_redis **redis, const struct tw_redis_options *options,
-				  struct tw_redis_error *error)
+enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
+			     struct tw_redis_error *error)
 {
-	struct tw_redis *opened = handle_create();
+	static const struct tw_redis_options defaults;
+	struct tw_redis *opened;
 	struct settings *settings;
 	enum tw_status status;
 
+	if (error)
+		*error = (struct tw_redis_error){0};
+	if (!redis)
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
+	*redis = NULL;
+	opened = handle_create();
 	if (!opened)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	settings = &opened->access->settings;
-	status = settings_read(settings, options, error);
+	status = settings_read(settings, options ? options : &defaults, error);
 	if (status == TW_OK)
 		status = tls_context_create(settings, error);
 	if (status == TW_OK) {
@@ -143,39 +150,21 @@ static enum tw_status handle_open(struct tw_redis **redis, const struct tw_redis
 		status = layout_check(opened, error);
 		settings->patience = patience;
 	}
-	if (status != TW_OK) {
-		tw_redis_close(opened);
-		return status;
-	}
-	*redis = opened;
-	return TW_OK;
-}
-
-enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
-			     struct tw_redis_error *error)
-{
-	static const struct tw_redis_options defaults;
-	struct tw_redis_error failure = {0};
-	enum tw_status status;
-
-	if (redis)
-		*redis = NULL;
-	if (!redis)
-		status = error_set(&failure, TW_INVALID, "the result pointer is NULL");
+	if (status == TW_OK)
+		*redis = opened;
 	else
-		status = handle_open(redis, options ? options : &defaults, &failure);
-	if (error)
-		*error = failure;
+		tw_redis_close(opened);
 	return status;
 }
 
-static enum tw_status handle_open_beside(struct tw_redis *redis, const char *name_space,
-					 unsigned shards, struct tw_redis **beside,
-					 struct tw_redis_error *error)
+enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
+				    struct tw_redis **beside, struct tw_redis_error *error)
 {
 	struct tw_redis *opened;
 	enum tw_status status;
 
+	if (error)
+		*error = (struct tw_redis_error){0};
 	if (!beside)
 		return error_set(error, TW_INVALID, "the result pointer is NULL");
 	*beside = NULL;
@@ -193,22 +182,10 @@ static enum tw_status handle_open_beside(struct tw_redis *redis, const char *nam
 	/* relaxed: the caller has a handle, so it is not freed meanwhile */
 	atomic_fetch_add_explicit(&opened->access->handles, 1, memory_order_relaxed);
 	status = layout_check(opened, error);
-	if (status != TW_OK) {
+	if (status == TW_OK)
+		*beside = opened;
+	else
 		tw_redis_close(opened);
-		return status;
-	}
-	*beside = opened;
-	return TW_OK;
-}
-
-enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
-				    struct tw_redis **beside, struct tw_redis_error *error)
-{
-	struct tw_redis_error failure = {0};
-	enum tw_status status = handle_open_beside(redis, name_space, shards, beside, &failure);
-
-	if (error)
-		*error = failure;
 	return status;
 }
 

@@ -196,54 +196,37 @@ static void worker_free(struct tw_redis_worker *worker)
 	free(worker);
 }
 
-/* Starts a worker with options whose defaults are yet to be filled in. */
-static enum tw_status start(struct tw_redis_worker **worker,
-			    const struct tw_redis_options *redis_options,
-			    const struct tw_redis_worker_options *options,
-			    struct tw_redis_error *error)
+enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
+				     const struct tw_redis_options *redis_options,
+				     const struct tw_redis_worker_options *options,
+				     struct tw_redis_error *error)
 {
-	struct tw_redis_worker *started = calloc(1, sizeof(*started));
+	static const struct tw_redis_options redis_defaults;
+	struct tw_redis_worker *started;
 	enum tw_status status;
 
-	if (!started)
-		return error_set(error, TW_NO_MEMORY, "out of memory");
-	if (!fork_guard_open(&started->guard)) {
+	if (error)
+		*error = (struct tw_redis_error){0};
+	if (!worker)
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
+	*worker = NULL;
+	started = calloc(1, sizeof(*started));
+	if (!started || !fork_guard_open(&started->guard)) {
 		free(started);
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	}
-	started->options = *options;
+	if (options)
+		started->options = *options;
 	pthread_mutex_init(&started->lock, NULL);
 	pthread_cond_init(&started->answered, NULL);
 	worker_counts_init(started);
-	status = worker_open(started, redis_options, error);
+	status = worker_open(started, redis_options ? redis_options : &redis_defaults, error);
 	if (status == TW_OK)
 		status = worker_build(started, error);
 	if (status == TW_OK)
 		*worker = started;
 	else
 		worker_free(started);
-	return status;
-}
-
-enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
-				     const struct tw_redis_options *redis_options,
-				     const struct tw_redis_worker_options *options,
-				     struct tw_redis_error *error)
-{
-	static const struct tw_redis_worker_options defaults;
-	static const struct tw_redis_options redis_defaults;
-	struct tw_redis_error failure = {0};
-	enum tw_status status;
-
-	if (worker)
-		*worker = NULL;
-	if (!worker)
-		status = error_set(&failure, TW_INVALID, "the result pointer is NULL");
-	else
-		status = start(worker, redis_options ? redis_options : &redis_defaults,
-			       options ? options : &defaults, &failure);
-	if (error)
-		*error = failure;
 	return status;
 }
 
