@@ -24,8 +24,7 @@ enum { RACERS = 2, TIMERS = 1000000 / SMALLER };
 struct entry {
 	/* These are written before the entry is published. */
 	struct tw_timer timer;
-	tw_duration earliest; /* earliest start of a run */
-	tw_duration act_at;   /* when the racers are to stop or reset it */
+	tw_duration act_at; /* when the racers are to stop or reset it */
 	/* Any thread writes these. */
 	atomic_uint refused;
 	atomic_uint runs;  /* begun */
@@ -140,16 +139,9 @@ typedef void act_fn(struct racer *racer, struct entry *entry);
 /* A racer is a thread that acts on each published entry when its time has come. */
 struct racer {
 	act_fn *act;
-	size_t number;
 	struct random random;
 	pthread_t thread;
 };
-
-/* Says whether the entry is the racer's: each has half of them. */
-static bool is_own(const struct racer *racer, const struct entry *entry)
-{
-	return (size_t)(entry - race.entries) % RACERS == racer->number;
-}
 
 static void wait_for_turn(size_t index)
 {
@@ -173,7 +165,7 @@ static void *race_along(void *argument)
 static void start_racers(struct racer racers[RACERS], act_fn *act)
 {
 	for (size_t i = 0; i < RACERS; i++) {
-		racers[i] = (struct racer){.act = act, .number = i};
+		racers[i] = (struct racer){.act = act};
 		racers[i].random = random_from(seed_choose(), race.stream * 10 + 1 + i);
 		assert_int_equal(pthread_create(&racers[i].thread, NULL, race_along, &racers[i]),
 				 0);
@@ -220,10 +212,8 @@ static void set_all(set_fn *set)
 
 static enum tw_status set_once(struct entry *entry, struct random *random)
 {
-	tw_duration delay = random_between(random, 0, 4 * TICK);
-
-	entry->earliest = tw_now(race.wheel) + delay;
-	return tw_after_func(race.wheel, delay, run, entry, &entry->timer);
+	return tw_after_func(race.wheel, random_between(random, 0, 4 * TICK), run, entry,
+			     &entry->timer);
 }
 
 static void note_stop(struct entry *entry, enum tw_status status)
@@ -242,16 +232,6 @@ static void note_stop(struct entry *entry, enum tw_status status)
 static void stop_each(struct racer *racer, struct entry *entry)
 {
 	note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
-}
-
-static void stop_own_and_wait(struct racer *racer, struct entry *entry)
-{
-	if (!is_own(racer, entry))
-		return;
-	note_stop(entry, tw_timer_stop_wait(race.wheel, entry->timer));
-	atomic_store(&entry->promise, true);
-	if (atomic_load(&entry->inside) != 0)
-		atomic_fetch_add(&race.wrong, 1);
 }
 
 static size_t sum_of_ends(const struct entry *entry)
@@ -291,7 +271,7 @@ static void wait_until_all_have_ended(void)
 }
 
 /* All come to one end if a thread is without a processor for too long: then it tries again. */
-static void run_stop_race(const struct variant *variant, size_t count, act_fn *act)
+static void run_stop_race(const struct variant *variant, size_t count)
 {
 	struct racer racers[RACERS];
 	bool is_race = false;
@@ -299,7 +279,7 @@ static void run_stop_race(const struct variant *variant, size_t count, act_fn *a
 	for (int round = 0; !is_race; round++) {
 		assert_true(round < 50);
 		race_open(variant, count, 1);
-		start_racers(racers, act);
+		start_racers(racers, stop_each);
 		set_all(set_once);
 		join_racers(racers);
 		wait_until_all_have_ended();
@@ -310,170 +290,12 @@ static void run_stop_race(const struct variant *variant, size_t count, act_fn *a
 
 TEST(threads, of_two_stops_and_the_run_exactly_one_wins)
 {
-	run_stop_race(*state, TIMERS, stop_each);
+	run_stop_race(*state, TIMERS);
 }
 
 TEST(everywhere, of_two_stops_and_the_run_exactly_one_wins_with_fewer)
 {
-	run_stop_race(*state, TIMERS / 10, stop_each);
-}
-
-TEST(with_owner, after_stop_wait_nothing_runs)
-{
-	run_stop_race(*state, TIMERS / 10, stop_own_and_wait);
-}
-
-static void stop_unless_closed(struct racer *racer, struct entry *entry)
-{
-	if (tw_timer_stop(race.wheel, entry->timer) == TW_OK)
-		atomic_fetch_add(&entry->stops, 1);
-}
-
-static void *set_all_once(void *argument)
-{
-	set_all(set_once);
-	return NULL;
-}
-
-static void judge_one_end_each(void)
-{
-	for (size_t i = 0; i < race.count; i++) {
-		const struct entry *entry = &race.entries[i];
-
-		if (sum_of_ends(entry) != 1)
-			fail_msg("timer %zu: %u runs, %u stops, %u releases, %u drains, refused %u",
-				 i, atomic_load(&entry->runs), atomic_load(&entry->stops),
-				 atomic_load(&entry->releases), atomic_load(&entry->drains),
-				 atomic_load(&entry->refused));
-	}
-}
-
-static void run_end_race(const struct variant *variant, uint64_t round)
-{
-	struct random random = random_from(seed_choose(), 1000 + round);
-	struct racer racers[RACERS];
-	uint64_t drains = random_below(&random, 3);
-	pthread_t setter;
-
-	race_open(variant, 400, 2000 + round);
-	start_racers(racers, stop_unless_closed);
-	assert_int_equal(pthread_create(&setter, NULL, set_all_once, NULL), 0);
-	while (atomic_load(&race.published) < 300)
-		give_way();
-	for (; drains > 0; drains--) {
-		assert_status(tw_drain(race.wheel, drain, NULL), TW_OK);
-		wait_for(random_between(&random, 0, TICK));
-	}
-	if (random_once_in(&random, 2))
-		wait_for(random_between(&random, 0, 3 * TICK));
-	assert_status(tw_stop(race.wheel), TW_OK);
-	pthread_join(setter, NULL);
-	join_racers(racers);
-	assert_status(tw_wait_idle(race.wheel), TW_OK);
-	judge_one_end_each();
-	race_close();
-}
-
-TEST(with_owner, each_timer_comes_to_one_end_when_the_wheel_is_drained_and_stopped)
-{
-	for (uint64_t round = 0; round < TEST_SHARE_OF(300); round++)
-		run_end_race(*state, round);
-}
-
-static enum tw_status set_far(struct entry *entry, struct random *random)
-{
-	entry->act_at = 0;
-	return tw_after_func(race.wheel, random_between(random, TW_HOUR, 9 * TW_HOUR), run, entry,
-			     &entry->timer);
-}
-
-/* Resets don't change that there is one end. */
-static void reset_or_stop(struct racer *racer, struct entry *entry)
-{
-	if (random_once_in(&racer->random, 2))
-		(void)tw_timer_reset(race.wheel, entry->timer, TW_HOUR);
-	else
-		note_stop(entry, tw_timer_stop(race.wheel, entry->timer));
-}
-
-/* These are enough for the handing over of drained timers to take a while. */
-TEST(with_owner, timers_that_are_being_drained_can_be_stopped_until_they_are_handed_over)
-{
-	struct racer racers[RACERS];
-	size_t drained = 0;
-	size_t stopped = 0;
-
-	for (uint64_t round = 0; round < 10; round++) {
-		race_open(*state, TIMERS / 20, 5000 + round);
-		set_all(set_far);
-		assert_status(tw_flush(race.wheel), TW_OK);
-		assert_status(tw_drain(race.wheel, drain, NULL), TW_OK);
-		start_racers(racers, reset_or_stop);
-		join_racers(racers);
-		assert_status(tw_stop(race.wheel), TW_OK);
-		assert_status(tw_wait_idle(race.wheel), TW_OK);
-		judge_one_end_each();
-		for (size_t i = 0; i < race.count; i++) {
-			drained += atomic_load(&race.entries[i].drains);
-			stopped += atomic_load(&race.entries[i].stops);
-		}
-		race_close();
-	}
-	print_message("%zu were drained, %zu stopped\n", drained, stopped);
-}
-
-/* The timer cannot have been running before its deadline, so it must not run at all. */
-static void reset_own_to_never(struct racer *racer, struct entry *entry)
-{
-	enum tw_status status;
-
-	if (!is_own(racer, entry))
-		return;
-	status = tw_timer_reset(race.wheel, entry->timer, TW_HOUR);
-	if (status == TW_OK && tw_now(race.wheel) < entry->earliest)
-		atomic_store(&entry->promise, true);
-	if (status == TW_OK)
-		atomic_fetch_add(&entry->resets, 1);
-	else if (status != TW_NOT_FOUND)
-		atomic_fetch_add(&race.wrong, 1);
-}
-
-/* A reset timer is pending for an hour, whether it ran before or not; any other is done. */
-static void judge_resets(void)
-{
-	size_t reset = 0;
-	size_t ran = 0;
-
-	for (size_t i = 0; i < race.count; i++) {
-		struct entry *entry = &race.entries[i];
-		unsigned runs = atomic_load(&entry->runs);
-		bool was_reset = atomic_load(&entry->resets) > 0;
-
-		assert_status(tw_timer_stop(race.wheel, entry->timer),
-			      was_reset ? TW_OK : TW_NOT_FOUND);
-		assert_in_range(runs, was_reset ? 0 : 1, 1);
-		reset += was_reset;
-		ran += runs;
-	}
-	print_message("%zu ran, %zu were reset, %zu both\n", ran, reset, ran + reset - race.count);
-	assert_status(tw_flush(race.wheel), TW_OK);
-	assert_int_equal(tw_pending(race.wheel), 0);
-}
-
-TEST(with_owner, reset_timer_does_not_run_at_its_old_deadline)
-{
-	struct racer racers[RACERS];
-
-	race_open(*state, TIMERS / 5, 3);
-	start_racers(racers, reset_own_to_never);
-	set_all(set_once);
-	join_racers(racers);
-	for (int i = 0; i < 10; i++) {
-		wait_for(TICK);
-		assert_status(tw_wait_idle(race.wheel), TW_OK);
-	}
-	judge_resets();
-	race_close();
+	run_stop_race(*state, TIMERS / 10);
 }
 
 static tw_duration next_soon(void *argument, tw_duration previous)
