@@ -200,6 +200,11 @@ static enum tw_status call_wait_idle(struct stage *stage)
 	return tw_wait_idle(stage->wheel);
 }
 
+static enum tw_status call_wait_idle_until(struct stage *stage)
+{
+	return tw_wait_idle_until(stage->wheel, TW_HOUR);
+}
+
 static enum tw_status call_advance(struct stage *stage)
 {
 	return tw_advance(stage->wheel, INTERVAL);
@@ -278,8 +283,21 @@ static void stage_close(struct stage *stage)
 	ledger_destroy(stage->ledger);
 }
 
+/* Returns what a call that fails leaves as it is: the number of timers, and the time that the long
+ * key's timer has. A stage without timers is not asked: a question may be its first call. */
+static tw_duration timers_and_time(struct stage *stage)
+{
+	tw_duration left = 0;
+
+	if (stage->timers[0].id == 0)
+		return 0;
+	may_fail(tw_contains(stage->wheel, long_key, LONG_KEY, &left));
+	return left + (tw_duration)tw_pending(stage->wheel);
+}
+
 static void meet_fault(struct stage *stage)
 {
+	tw_duration before = timers_and_time(stage);
 	enum tw_status status;
 	bool met;
 
@@ -290,6 +308,7 @@ static void meet_fault(struct stage *stage)
 		return;
 	assert_true(met);
 	assert_status(status, TW_NO_MEMORY);
+	assert_int_equal(timers_and_time(stage), before);
 	stage->failures++;
 	assert_status(stage->call(stage), TW_OK);
 }
@@ -339,6 +358,7 @@ TEST(everywhere, each_call_meets_each_failure)
 								  call_contains,
 								  call_flush,
 								  call_wait_idle,
+								  call_wait_idle_until,
 								  call_advance,
 								  call_poll,
 								  call_get_stats,

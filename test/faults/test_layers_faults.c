@@ -10,111 +10,9 @@
 
 #include <sys/types.h>
 
-#include "runtime/command_queue.h"
 #include "base/slab.h"
 #include "wheel/timer_index.h"
-#include "wheel/wheel.h"
-#include "runtime/pending.h"
 #include "runtime/worker_pool.h"
-
-/* Creates and destroys a module; returns false without memory. */
-typedef bool make_and_destroy(void);
-
-/* Fails each allocation in turn, then all from there on. Returns their number. */
-static long fail_each_allocation(make_and_destroy *make)
-{
-	long allocations = 0;
-	bool made;
-
-	do {
-		fail_allocation(++allocations, false);
-		made = make();
-		assert_int_equal(made, !end_faults());
-		fail_allocation(allocations, true);
-		assert_int_equal(make(), made);
-		assert_int_equal(!made, end_faults());
-	} while (!made);
-	return allocations - 1;
-}
-
-static bool make_command_queue(void)
-{
-	struct command_queue queue;
-
-	if (!command_queue_init(&queue, 64))
-		return false;
-	command_queue_destroy(&queue);
-	return true;
-}
-
-static bool make_timer_index(void)
-{
-	struct timer_index index;
-
-	if (!timer_index_init(&index))
-		return false;
-	while (!timer_index_discard(&index))
-		continue;
-	return true;
-}
-
-static const struct ticks ticks = {.interval = 1};
-
-static bool make_wheel(enum tw_layout layout, size_t slots)
-{
-	struct wheel *wheel = wheel_create(layout, slots, &ticks, false, 512);
-
-	if (!wheel)
-		return false;
-	while (!wheel_discard(wheel))
-		continue;
-	return true;
-}
-
-static bool make_rounds_of_10(void)
-{
-	return make_wheel(TW_LAYOUT_ROUNDS, 10);
-}
-
-static bool make_levels_of_2(void)
-{
-	return make_wheel(TW_LAYOUT_LEVELS, 2);
-}
-
-static bool make_levels_of_512(void)
-{
-	return make_wheel(TW_LAYOUT_LEVELS, 512);
-}
-
-static bool make_pending(void)
-{
-	struct pending pending;
-
-	if (!pending_init(&pending, &(struct pending_plan){.ticks = &ticks,
-							   .layout = TW_LAYOUT_LEVELS,
-							   .slots = 512,
-							   .patience = 512}))
-		return false;
-	pending_destroy(&pending);
-	return true;
-}
-
-TEST(once, module_is_not_made_where_any_of_its_memory_is_missing)
-{
-	assert_int_equal(fail_each_allocation(make_command_queue), 1);
-	assert_int_equal(fail_each_allocation(make_timer_index), 2);
-	assert_int_equal(fail_each_allocation(make_rounds_of_10), 2);
-	assert_int_equal(fail_each_allocation(make_levels_of_2), 2);
-	assert_int_equal(fail_each_allocation(make_levels_of_512), 2);
-	assert_int_equal(fail_each_allocation(make_pending), 4);
-}
-
-TEST(once, queue_larger_than_memory_is_refused)
-{
-	struct command_queue queue;
-
-	assert_false(command_queue_init(&queue, (size_t)1 << 62));
-}
 
 TEST(once, slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more)
 {
@@ -159,29 +57,6 @@ TEST(once, blocks_given_back_can_be_taken_without_memory)
 		assert_non_null(slab_take(&slab));
 	end_faults();
 	slab_destroy(&slab);
-}
-
-TEST(once, timer_of_any_size_without_memory_is_null)
-{
-	static const size_t sizes[] = {1,   24,  25,  80,  81,  144, 145, 272,
-				       273, 400, 401, 656, 657, 912, 913, 65535};
-	static const unsigned char key[65535];
-
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct timer_store store;
-		struct timer_bin bin = {0};
-		struct keyed_timer *timer;
-
-		timer_store_init(&store);
-		fail_allocation(1, false);
-		assert_null(timer_new(&store, key, sizes[i], 1));
-		assert_true(end_faults());
-		timer = timer_new(&store, key, sizes[i], 1);
-		assert_non_null(timer);
-		timer_free(&store, &bin, timer);
-		timer_store_flush(&store, &bin);
-		timer_store_destroy(&store);
-	}
 }
 
 /* These are keys 0 … size - 1, whose timers are created while there is memory. */

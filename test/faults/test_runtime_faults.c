@@ -130,8 +130,7 @@ static enum tw_status create(struct scenario *scenario, const struct variant *va
 	return tw_create(&scenario->wheel, INTERVAL, 10, ledger_execute, &options);
 }
 
-/* Returns whether a fault occurred. */
-static bool live_through(const struct variant *variant, void (*begin)(void))
+static void live_through_fault(void *variant)
 {
 	int anything;
 	struct scenario scenario = {.wheel = (struct tw_wheel *)&anything, .next_value = 1};
@@ -139,7 +138,7 @@ static bool live_through(const struct variant *variant, void (*begin)(void))
 	bool met;
 
 	scenario.ledger = ledger_create(VALUES);
-	begin();
+	begin_faults();
 	created = create(&scenario, variant);
 	if (created == TW_OK) {
 		live(&scenario);
@@ -154,12 +153,6 @@ static bool live_through(const struct variant *variant, void (*begin)(void))
 	}
 	ledger_assert_balanced(scenario.ledger);
 	ledger_destroy(scenario.ledger);
-	return met;
-}
-
-static void live_through_fault(void *context)
-{
-	(void)live_through(context, begin_faults);
 }
 
 TEST(everywhere, each_allocation_may_fail_once)
@@ -170,32 +163,6 @@ TEST(everywhere, each_allocation_may_fail_once)
 TEST(inline_and_threads, memory_may_run_out_at_any_allocation)
 {
 	assert_in_range(fail_each(FAULT_REST, live_through_fault, *state), 10, 20000);
-}
-
-static void begin_nothing(void)
-{
-}
-
-TEST(everywhere, each_thread_may_fail_to_start)
-{
-	const struct variant *variant = *state;
-	int threads = (variant->drive == TW_DRIVE_THREAD ? 1 : 0) +
-		      (variant->workers > 0 ? variant->workers + 1 : 0);
-
-	for (int failing = 1; failing <= threads; failing++) {
-		int anything;
-		struct scenario scenario = {.wheel = (struct tw_wheel *)&anything};
-
-		fail_thread(failing);
-		errno = 0;
-		assert_status(create(&scenario, variant), TW_SYSTEM);
-		assert_int_equal(errno, EAGAIN);
-		assert_null(scenario.wheel);
-	}
-	fail_thread(threads + 1);
-	assert_false(live_through(variant, begin_nothing));
-	assert_int_equal(threads_until_fault(), 1);
-	fail_thread(0);
 }
 
 struct hold {
@@ -240,38 +207,10 @@ TEST(pool, worker_that_cannot_start_is_tried_again)
 	sem_destroy(&hold.gate);
 }
 
-RECORDED(everywhere, timer_whose_move_failed_keeps_its_deadline)
-{
-	char key[LONGEST_KEY];
-	size_t size = key_of(3, key);
-	enum tw_status moved;
-	enum tw_status removed;
-
-	assert_status(tw_set_timer(recorder->wheel, key, size, VALUE(1), INTERVAL * 5), TW_OK);
-	settle(recorder);
-	fail_allocation(1, true);
-	moved = tw_move_timer(recorder->wheel, key, size, INTERVAL * 9);
-	removed = tw_remove_timer(recorder->wheel, key, size);
-	end_faults();
-	assert_status(moved, TW_NO_MEMORY);
-	assert_status(removed, TW_NO_MEMORY);
-	pass_ticks(recorder, 12);
-	assert_executed_at(recorder, 1, INTERVAL * 5);
-}
-
-/* There are more than the drains that may run at a time. */
 static int count_keys(void *count, const struct tw_pending_timer *timer)
 {
 	*(size_t *)count += timer->key_size == LONGEST_KEY;
 	return 1;
-}
-
-RECORDED(everywhere, wait_with_a_deadline_needs_memory)
-{
-	fail_allocation(1, false);
-	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_NO_MEMORY);
-	assert_int_equal(end_faults(), 1);
-	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
 }
 
 /* The walk must allocate more room for some of these long keys. */
@@ -305,6 +244,7 @@ RECORDED(everywhere, walk_without_memory_says_so_and_changes_nothing)
 	assert_int_equal(tw_pending(recorder->wheel), MANY + 1);
 }
 
+/* There are more than the drains that may run at a time. */
 RECORDED(inline, drains_without_memory_leave_room_for_others)
 {
 	for (int i = 0; i < 100; i++) {
@@ -314,23 +254,4 @@ RECORDED(inline, drains_without_memory_leave_room_for_others)
 	}
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
-}
-
-RECORDED(everywhere, drain_without_memory_drains_nothing)
-{
-	enum tw_status drained;
-
-	set_timer(recorder, "any", 1, INTERVAL * 5);
-	settle(recorder);
-	fail_allocation(1, true);
-	drained = tw_drain(recorder->wheel, record_drain, recorder);
-	if (end_faults())
-		assert_status(drained, TW_NO_MEMORY);
-	else
-		assert_status(drained, TW_OK);
-	pass_ticks(recorder, 6);
-	if (drained == TW_OK)
-		assert_drained(recorder, 1);
-	else
-		assert_executed_at(recorder, 1, INTERVAL * 5);
 }
