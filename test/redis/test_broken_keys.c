@@ -7,9 +7,8 @@
 
 enum { TASKS = 40 };
 
-TEST(fixture, broken_task_is_a_dead_letter)
+STORED(fixture, broken_task_is_a_dead_letter)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
 	struct runs runs;
@@ -29,9 +28,8 @@ TEST(fixture, broken_task_is_a_dead_letter)
 	runs_free(&runs);
 }
 
-TEST(fixture, worker_runs_the_tasks_of_other_shards)
+STORED(fixture, worker_runs_the_tasks_of_other_shards)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.poll = 50 * TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;

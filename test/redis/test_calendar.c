@@ -84,9 +84,8 @@ static void run_once(struct fixture *fixture, const char *key)
 	assert_int_equal(ack(fixture, await_claim(fixture->redis, key, TW_MINUTE)), TW_OK);
 }
 
-TEST(fixture, first_time_is_the_calendars)
+STORED(fixture, first_time_is_the_calendars)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", weekdays);
 	int64_t before = now(fixture);
 	int64_t due_ms = add(fixture, &task);
@@ -106,9 +105,8 @@ TEST(fixture, first_time_is_the_calendars)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
-TEST(fixture, occurrences_follow_the_calendar)
+STORED(fixture, occurrences_follow_the_calendar)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", weekdays);
 	int64_t due_ms = add(fixture, &task);
 
@@ -130,9 +128,8 @@ TEST(fixture, occurrences_follow_the_calendar)
 }
 
 /* A program adds its tasks again at each start. */
-TEST(fixture, same_calendar_again_keeps_the_occurrence)
+STORED(fixture, same_calendar_again_keeps_the_occurrence)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 	int64_t due_ms = add(fixture, &task);
 	struct tw_redis_batch *batch;
@@ -187,9 +184,8 @@ static int64_t begin_late(struct fixture *fixture, enum tw_redis_missed missed)
 	return at_ms;
 }
 
-TEST(fixture, missed_times_of_the_calendar_all_run)
+STORED(fixture, missed_times_of_the_calendar_all_run)
 {
-	struct fixture *fixture = *state;
 	int64_t at_ms = begin_late(fixture, TW_REDIS_MISSED_ALL);
 
 	for (int64_t now_ms = now(fixture); at_ms + hour_ms < now_ms;) {
@@ -204,9 +200,8 @@ TEST(fixture, missed_times_of_the_calendar_all_run)
 	assert_true(find_task(fixture->redis, "a").due_ms > now(fixture));
 }
 
-TEST(fixture, one_run_makes_up_for_missed_times_of_the_calendar)
+STORED(fixture, one_run_makes_up_for_missed_times_of_the_calendar)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 	int64_t at_ms;
 
@@ -219,19 +214,16 @@ TEST(fixture, one_run_makes_up_for_missed_times_of_the_calendar)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms + hour_ms);
 }
 
-TEST(fixture, missed_times_of_the_calendar_are_skipped)
+STORED(fixture, missed_times_of_the_calendar_are_skipped)
 {
-	struct fixture *fixture = *state;
-
 	begin_late(fixture, TW_REDIS_MISSED_SKIP);
 	assert_nothing_due(fixture->redis, "a");
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, now(fixture)));
 	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
 }
 
-TEST(fixture, occurrence_of_the_calendar_that_would_begin_too_late_is_skipped)
+STORED(fixture, occurrence_of_the_calendar_that_would_begin_too_late_is_skipped)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_info info = {.task = by_calendar("a", hourly)};
 	struct tw_redis_batch *batch;
 
@@ -245,12 +237,11 @@ TEST(fixture, occurrence_of_the_calendar_that_would_begin_too_late_is_skipped)
 }
 
 /* The worker that computes the next time comes hours after the occurrence has ended. */
-TEST(fixture, times_after_the_end_are_not_missed)
+STORED(fixture, times_after_the_end_are_not_missed)
 {
 	static const char *const names[] = {"one", "skip", "all"};
 	/* This is in hours; the occurrence ends in the middle of the sixth. */
 	static const int later[] = {5, 6, 1};
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 
 	for (int missed = 0; missed < 3; missed++) {
@@ -270,9 +261,8 @@ TEST(fixture, times_after_the_end_are_not_missed)
 }
 
 /* The last lease of the occurrence ends before a worker has written the next time. */
-TEST(fixture, occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next)
+STORED(fixture, occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 	char entry[100];
 	int64_t at_ms;
@@ -299,10 +289,9 @@ TEST(fixture, occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_ne
 }
 
 /* Another worker has rewritten the entry since, and the task has gone on. */
-TEST(fixture, schedule_made_from_an_older_entry_changes_nothing)
+STORED(fixture, schedule_made_from_an_older_entry_changes_nothing)
 {
 	static const char now_there[] = "one 2000 cron *3000 UTC * * * * *";
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 	int64_t due_ms = add(fixture, &task);
 	struct tw_redis *redis = fixture->redis;
@@ -331,9 +320,8 @@ TEST(fixture, schedule_made_from_an_older_entry_changes_nothing)
 	}
 }
 
-TEST(fixture, last_time_of_all_is_the_latest_missed_one)
+STORED(fixture, last_time_of_all_is_the_latest_missed_one)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 
 	add(fixture, &task);
@@ -345,9 +333,8 @@ TEST(fixture, last_time_of_all_is_the_latest_missed_one)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, INT64_C(253370764800000));
 }
 
-TEST(fixture, calendar_without_a_further_time_ends)
+STORED(fixture, calendar_without_a_further_time_ends)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 
 	for (int open = 0; open < 2; open++) {
@@ -376,9 +363,8 @@ static bool task_write(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-TEST(fixture, listings_show_the_calendar)
+STORED(fixture, listings_show_the_calendar)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", "*/5  9 * * MON");
 	char text[100];
 
@@ -399,9 +385,8 @@ TEST(fixture, listings_show_the_calendar)
 	assert_string_equal(text, "||0|0");
 }
 
-TEST(fixture, calendars_are_added_with_others)
+STORED(fixture, calendars_are_added_with_others)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_task once = {.key = "c", .key_size = 1, .delay = TW_HOUR};
 	const struct tw_redis_task tasks[] = {once, by_calendar("a", hourly), once,
 					      by_calendar("b", "nonsense"),
@@ -426,9 +411,8 @@ TEST(fixture, calendars_are_added_with_others)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, now(fixture)));
 }
 
-TEST(fixture, bad_calendars_are_refused)
+STORED(fixture, bad_calendars_are_refused)
 {
-	struct fixture *fixture = *state;
 	static const char *const bad[] = {"", "* * * *", "61 * * * *", "0 0 30 2 *", "@sometimes"};
 	struct tw_redis_task task = by_calendar("a", hourly);
 	char long_one[TW_REDIS_CRON_MAX + 20];
@@ -447,9 +431,8 @@ TEST(fixture, bad_calendars_are_refused)
 }
 
 /* The task is five minutes late, and each minute is to run; then it waits for the next one. */
-TEST(fixture, worker_runs_each_time_of_the_calendar_once)
+STORED(fixture, worker_runs_each_time_of_the_calendar_once)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", "* * * * *");
 	struct tw_redis_worker_options options = {.poll = 10 * TW_SECOND};
 	struct tw_redis_worker *worker;
@@ -478,9 +461,8 @@ TEST(fixture, worker_runs_each_time_of_the_calendar_once)
 	runs_free(&runs);
 }
 
-TEST(fixture, zone_that_a_worker_does_not_know_is_counted)
+STORED(fixture, zone_that_a_worker_does_not_know_is_counted)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = by_calendar("a", hourly);
 	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker_stats stats;

@@ -150,10 +150,9 @@ static struct http_request request_of(const char *key, size_t index)
 	return request;
 }
 
-TEST(opened, post_carries_body_headers_key_attempt_and_token)
+STORED(opened, post_carries_body_headers_key_attempt_and_token)
 {
 	static const char *const headers[] = {"X-Shop: seven", "X-Empty:", "X-Blank: \t "};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	struct http_request request;
 	char url[64];
@@ -185,10 +184,9 @@ TEST(opened, post_carries_body_headers_key_attempt_and_token)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(opened, content_type_of_the_task_replaces_the_default)
+STORED(opened, content_type_of_the_task_replaces_the_default)
 {
 	static const char *const headers[] = {"content-type: text/plain", "A: b"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	char url[64];
 	struct tw_redis_task task = {.key = "a",
@@ -207,10 +205,9 @@ TEST(opened, content_type_of_the_task_replaces_the_default)
 	worker_stop(worker);
 }
 
-TEST(opened, every_method_is_sent_with_its_body)
+STORED(opened, every_method_is_sent_with_its_body)
 {
 	static const char *const names[] = {TW_REDIS_METHOD_NAMES};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	size_t ends = 0;
 
@@ -244,9 +241,8 @@ TEST(opened, every_method_is_sent_with_its_body)
 	worker_stop(worker);
 }
 
-TEST(opened, answer_without_end_counts_by_its_status)
+STORED(opened, answer_without_end_counts_by_its_status)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	int64_t before = wall_clock();
 
@@ -264,10 +260,9 @@ TEST(opened, answer_without_end_counts_by_its_status)
 	worker_stop(worker);
 }
 
-TEST(opened, idempotency_key_is_key_and_token)
+STORED(opened, idempotency_key_is_key_and_token)
 {
 	static const char *const headers[] = {"idempotency-key: mine", "A: b"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	char url[64];
 	char expected[64];
@@ -289,11 +284,10 @@ TEST(opened, idempotency_key_is_key_and_token)
 }
 
 /* The name has the greatest length, and the header's lines fit into what the server keeps. */
-TEST(opened, header_without_a_value_is_sent_however_long_its_name_is)
+STORED(opened, header_without_a_value_is_sent_however_long_its_name_is)
 {
 	static char name[TW_REDIS_HEADERS_MAX + 1];
 	static const char *const header = name;
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	struct http_request request;
 	char url[64];
@@ -310,9 +304,8 @@ TEST(opened, header_without_a_value_is_sent_however_long_its_name_is)
 	worker_stop(worker);
 }
 
-TEST(opened, get_has_no_body)
+STORED(opened, get_has_no_body)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	char url[64];
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .url = url, .method = TW_REDIS_GET};
@@ -326,9 +319,8 @@ TEST(opened, get_has_no_body)
 	worker_stop(worker);
 }
 
-TEST(opened, key_that_is_not_printable_is_escaped)
+STORED(opened, key_that_is_not_printable_is_escaped)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	char url[64];
 	struct tw_redis_task task = {.key = "a b%\r\n\0\xff", .key_size = 8, .url = url};
@@ -340,10 +332,9 @@ TEST(opened, key_that_is_not_printable_is_escaped)
 	worker_stop(worker);
 }
 
-TEST(opened, large_body_arrives_whole)
+STORED(opened, large_body_arrives_whole)
 {
 	static char body[TW_REDIS_BODY_MAX];
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	char url[64];
 	struct tw_redis_task task = {
@@ -357,10 +348,9 @@ TEST(opened, large_body_arrives_whole)
 	worker_stop(worker);
 }
 
-TEST(opened, every_2xx_is_success)
+STORED(opened, every_2xx_is_success)
 {
 	static const char *const paths[] = {"/200", "/201", "/202", "/204", "/299"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 5; i++)
@@ -373,9 +363,8 @@ TEST(opened, every_2xx_is_success)
 	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
 }
 
-TEST(opened, unavailable_server_is_called_again)
+STORED(opened, unavailable_server_is_called_again)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	add_call(fixture, "a", "/twice-503");
@@ -420,10 +409,9 @@ TEST(opened, unavailable_server_with_a_date_is_called_after_a_pause)
 }
 
 /* Each task has one attempt, and all are done, though the host refuses most that come at once. */
-TEST(opened, host_that_limits_requests_is_called_at_its_rate)
+STORED(opened, host_that_limits_requests_is_called_at_its_rate)
 {
 	enum { TASKS = 100 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char url[64];
 	char key[KEY_SIZE];
@@ -456,9 +444,8 @@ static struct rlimit leave_no_descriptor(void)
 	return before;
 }
 
-TEST(opened, task_without_a_descriptor_is_given_back)
+STORED(opened, task_without_a_descriptor_is_given_back)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	struct rlimit before;
 	char url[64];
@@ -477,9 +464,8 @@ TEST(opened, task_without_a_descriptor_is_given_back)
 }
 
 /* curl also accepts a switch of protocols that it has not requested. */
-TEST(opened, status_that_is_of_no_class_has_its_end)
+STORED(opened, status_that_is_of_no_class_has_its_end)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	add_call(fixture, "101", "/switch");
@@ -491,10 +477,9 @@ TEST(opened, status_that_is_of_no_class_has_its_end)
 	worker_stop(worker);
 }
 
-TEST(opened, answer_may_snooze)
+STORED(opened, answer_may_snooze)
 {
 	static const char *const paths[] = {"/snooze/200", "/snooze/503", "/snooze/404"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 3; i++)
@@ -510,11 +495,10 @@ TEST(opened, answer_may_snooze)
 	worker_stop(worker);
 }
 
-TEST(opened, other_4xx_and_redirects_are_dead_at_once)
+STORED(opened, other_4xx_and_redirects_are_dead_at_once)
 {
 	static const char *const paths[] = {"/400", "/401", "/404", "/410",
 					    "/422", "/300", "/302", "/304"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 8; i++)
@@ -529,10 +513,9 @@ TEST(opened, other_4xx_and_redirects_are_dead_at_once)
 	assert_int_equal(stats_of(fixture->redis).dead, 8);
 }
 
-TEST(opened, failures_that_may_pass_are_retried_until_dead)
+STORED(opened, failures_that_may_pass_are_retried_until_dead)
 {
 	static const char *const paths[] = {"/408", "/429", "/500", "/502", "/504"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 5; i++)
@@ -545,9 +528,8 @@ TEST(opened, failures_that_may_pass_are_retried_until_dead)
 	worker_stop(worker);
 }
 
-TEST(opened, no_answer_is_retried)
+STORED(opened, no_answer_is_retried)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
 		start_with(fixture, (struct tw_redis_worker_options){.http_timeout = TW_SECOND});
 
@@ -565,9 +547,8 @@ TEST(opened, no_answer_is_retried)
 	worker_stop(worker);
 }
 
-TEST(opened, url_that_curl_does_not_take_is_dead_at_once)
+STORED(opened, url_that_curl_does_not_take_is_dead_at_once)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	add_callback(fixture->redis, "a", "http://127.0.0.1:65536/", 5);
@@ -577,9 +558,8 @@ TEST(opened, url_that_curl_does_not_take_is_dead_at_once)
 	worker_stop(worker);
 }
 
-TEST(opened, scheme_that_came_into_redis_another_way_is_not_called)
+STORED(opened, scheme_that_came_into_redis_another_way_is_not_called)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char record[256];
 	char json[128];
@@ -597,9 +577,8 @@ TEST(opened, scheme_that_came_into_redis_another_way_is_not_called)
 	worker_stop(worker);
 }
 
-TEST(opened, callback_longer_than_its_lease_is_extended_and_made_once)
+STORED(opened, callback_longer_than_its_lease_is_extended_and_made_once)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
 		start_with(fixture, (struct tw_redis_worker_options){.lease = 3 * TW_SECOND});
 	struct tw_redis_worker_stats stats;
@@ -616,9 +595,8 @@ TEST(opened, callback_longer_than_its_lease_is_extended_and_made_once)
 	worker_stop(worker);
 }
 
-TEST(opened, no_more_callbacks_at_a_time_than_asked_for)
+STORED(opened, no_more_callbacks_at_a_time_than_asked_for)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	add_calls(fixture, 60, "/slow/30");
@@ -629,9 +607,8 @@ TEST(opened, no_more_callbacks_at_a_time_than_asked_for)
 	worker_stop(worker);
 }
 
-TEST(opened, sixty_four_callbacks_run_at_a_time)
+STORED(opened, sixty_four_callbacks_run_at_a_time)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	add_calls(fixture, 128, "/together/64");
@@ -650,10 +627,9 @@ static void add_call_to(struct fixture *fixture, const struct http_server *serve
 	add_callback(fixture->redis, key, url, 5);
 }
 
-TEST(opened, host_that_hangs_holds_up_no_other)
+STORED(opened, host_that_hangs_holds_up_no_other)
 {
 	enum { HANGING = 300, OTHERS = 100 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	struct tw_redis_worker_stats stats;
 	struct http_server other;
@@ -685,9 +661,8 @@ TEST(opened, host_that_hangs_holds_up_no_other)
 	http_server_stop(&other);
 }
 
-TEST(opened, slow_host_gets_all_its_calls_in_time)
+STORED(opened, slow_host_gets_all_its_calls_in_time)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	int64_t before = wall_clock();
 
@@ -702,10 +677,9 @@ TEST(opened, slow_host_gets_all_its_calls_in_time)
 	worker_stop(worker);
 }
 
-TEST(opened, two_thousand_callbacks_are_made_once_each)
+STORED(opened, two_thousand_callbacks_are_made_once_each)
 {
 	enum { COUNT = TEST_SHARE_OF(2000) };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	add_calls(fixture, COUNT, "/200");
@@ -716,9 +690,8 @@ TEST(opened, two_thousand_callbacks_are_made_once_each)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(opened, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
+STORED(opened, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	int64_t before;
 
@@ -732,10 +705,9 @@ TEST(opened, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 }
 
-TEST(opened, stop_gives_back_callbacks_that_wait_for_their_host)
+STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 {
 	enum { CALLS = 60 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	size_t made;
 
@@ -752,9 +724,8 @@ TEST(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
-TEST(opened, handler_may_take_callbacks_too)
+STORED(opened, handler_may_take_callbacks_too)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.handler_for_callbacks = true};
 	struct tw_redis_worker *worker = NULL;
 
@@ -767,9 +738,8 @@ TEST(opened, handler_may_take_callbacks_too)
 	worker_stop(worker);
 }
 
-TEST(opened, task_without_callback_fails_where_no_handler_is)
+STORED(opened, task_without_callback_fails_where_no_handler_is)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 2};
 

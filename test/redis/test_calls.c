@@ -43,9 +43,8 @@ static void *call_about_tasks(void *argument)
 	return NULL;
 }
 
-TEST(fixture, calls_of_many_threads_have_their_own_answers)
+STORED(fixture, calls_of_many_threads_have_their_own_answers)
 {
-	struct fixture *fixture = *state;
 	struct caller callers[THREADS];
 	redisReply *clients;
 	int connections = 0;
@@ -68,10 +67,9 @@ TEST(fixture, calls_of_many_threads_have_their_own_answers)
 }
 
 /* More calls run at a time than connections are kept afterwards. */
-TEST(fixture, calls_at_the_same_time_are_not_all_kept)
+STORED(fixture, calls_at_the_same_time_are_not_all_kept)
 {
 	enum { MANY = 100 };
-	struct fixture *fixture = *state;
 	struct calls *calls = &fixture->redis->access->calls;
 	struct call *begun[MANY];
 

@@ -173,10 +173,8 @@ TEST(fixture, waited_call_meets_each_failure)
 }
 
 /* Nothing of the request was sent, so another connection sends it again. */
-TEST(fixture, request_that_cannot_be_written_is_sent_again)
+STORED(fixture, request_that_cannot_be_written_is_sent_again)
 {
-	struct fixture *fixture = *state;
-
 	stats_of(fixture->redis);
 	fail_calls("send", EPIPE);
 	assert_ok(fixture->redis, try_add(fixture->redis, "once", TW_HOUR, TW_REDIS_NEW));
@@ -282,9 +280,8 @@ static void open_with_each_failure(const struct tw_redis_options *options)
 }
 
 /* The process's first opening learns how replies are made. */
-TEST(once, first_opening_without_memory_spoils_no_other)
+STORED(once, first_opening_without_memory_spoils_no_other)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = {.url = fixture->server.url, .shards = 4};
 
 	open_with_each_failure(&options);
@@ -330,9 +327,8 @@ TEST(fixture, opening_over_tls_meets_each_failure)
 }
 
 /* The Sentinel has a login of its own. */
-TEST(fixture, opening_by_a_sentinel_meets_each_failure)
+STORED(fixture, opening_by_a_sentinel_meets_each_failure)
 {
-	struct fixture *fixture = *state;
 	const struct redis_server_options server_options = {.sentinel_of = fixture->server.port,
 							    .password = "secret"};
 	struct redis_server sentinel;
@@ -561,9 +557,8 @@ TEST(fixture, callbacks_of_each_kind_meet_each_failure)
 }
 
 /* No timer reminds the worker of a shard that it could not ask. */
-TEST(fixture, worker_outlives_a_time_without_memory)
+STORED(fixture, worker_outlives_a_time_without_memory)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND};
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
@@ -587,9 +582,8 @@ TEST(fixture, worker_outlives_a_time_without_memory)
 	runs_free(&runs);
 }
 
-TEST(fixture, worker_without_random_numbers_of_the_system_works)
+STORED(fixture, worker_without_random_numbers_of_the_system_works)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
 	struct runs runs;

@@ -17,7 +17,7 @@ at_end "rm -rf '$alone'"
 # This is a make of its own: the outer one's job server and tests do not apply here.
 core_make()
 {
-	MAKEFLAGS='' MFLAGS='' "$MAKE" -j2 BUILD="$alone" REDIS=no "$@"
+	MAKEFLAGS='' MFLAGS='' T='' "$MAKE" -j2 BUILD="$alone" REDIS=no "$@"
 }
 
 core_make all

@@ -45,9 +45,8 @@ static int use_and_close(void *redis)
 	return 0;
 }
 
-TEST(fixture, handle_of_the_parent_makes_no_call_in_the_child)
+STORED(fixture, handle_of_the_parent_makes_no_call_in_the_child)
 {
-	struct fixture *fixture = *state;
 	redisReply *reply;
 
 	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG RESETSTAT"));
@@ -67,10 +66,8 @@ static int open_another(void *options)
 	       try_add(redis, "a", TW_HOUR, TW_REDIS_NEW) != TW_OK;
 }
 
-TEST(fixture, child_has_handles_of_its_own)
+STORED(fixture, child_has_handles_of_its_own)
 {
-	struct fixture *fixture = *state;
-
 	in_a_child(open_another, &fixture->options);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
@@ -131,9 +128,8 @@ static void *hold_lock(void *argument)
 }
 
 /* Each call holds the lock briefly. Nobody releases the child's copy of it. */
-TEST(fixture, fork_while_another_thread_has_the_lock_leaves_the_child_free)
+STORED(fixture, fork_while_another_thread_has_the_lock_leaves_the_child_free)
 {
-	struct fixture *fixture = *state;
 	pthread_t thread;
 
 	pthread_create(&thread, NULL, hold_lock, fixture);
@@ -157,9 +153,8 @@ static int use_worker(void *worker)
 	       tw_redis_worker_destroy(worker) != TW_INVALID;
 }
 
-TEST(fixture, worker_of_the_parent_is_none_of_the_child)
+STORED(fixture, worker_of_the_parent_is_none_of_the_child)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
 	struct runs runs;

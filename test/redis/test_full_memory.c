@@ -26,9 +26,8 @@ static bool each_ends(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-TEST(fixture, full_memory_stops_only_adds)
+STORED(fixture, full_memory_stops_only_adds)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *other;
 	struct tw_redis_error error;
 	int listed = 0;
@@ -51,9 +50,8 @@ TEST(fixture, full_memory_stops_only_adds)
 	tw_redis_close(other);
 }
 
-TEST(fixture, workers_drain_a_full_memory)
+STORED(fixture, workers_drain_a_full_memory)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.lease = 3 * TW_SECOND,
 						  .retry_first = TW_MILLISECOND};
 	struct tw_redis_worker_stats stats;
@@ -90,9 +88,8 @@ static bool replica_has(struct redis_server *replica, const char *name_space)
 	       redis_server_count_keys(replica, name_space) > 0;
 }
 
-TEST(fixture, replica_can_be_looked_at)
+STORED(fixture, replica_can_be_looked_at)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
 	struct redis_server replica;
 	struct tw_redis *redis;

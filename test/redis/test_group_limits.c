@@ -106,10 +106,9 @@ static long long words_about(struct fixture *fixture, const char *group)
 				   fixture->name_space, group);
 }
 
-TEST(one_shard, no_more_of_a_group_run_than_may)
+STORED(one_shard, no_more_of_a_group_run_than_may)
 {
 	enum { COUNT = 60, MOST = 3 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a", "b"}, .takes = 5 * TW_MILLISECOND};
 	struct tw_redis_worker *workers[2];
 
@@ -127,10 +126,9 @@ TEST(one_shard, no_more_of_a_group_run_than_may)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(one_shard, no_more_begin_in_a_second_than_may)
+STORED(one_shard, no_more_begin_in_a_second_than_may)
 {
 	enum { COUNT = 30, RATE = 20, BURST = 10, FAST = 40 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a", "b", "one"}};
 	struct tw_redis_worker *worker;
 	int64_t begin;
@@ -153,9 +151,8 @@ TEST(one_shard, no_more_begin_in_a_second_than_may)
 	worker_stop(worker);
 }
 
-TEST(one_shard, paused_group_waits)
+STORED(one_shard, paused_group_waits)
 {
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a", "b"}};
 	struct tw_redis_worker *worker;
 	int64_t begin;
@@ -174,10 +171,9 @@ TEST(one_shard, paused_group_waits)
 	worker_stop(worker);
 }
 
-TEST(one_shard, lifted_limit_holds_up_nothing)
+STORED(one_shard, lifted_limit_holds_up_nothing)
 {
 	enum { COUNT = 200 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a"}};
 	struct tw_redis_worker *worker;
 	int64_t begin;
@@ -194,9 +190,8 @@ TEST(one_shard, lifted_limit_holds_up_nothing)
 }
 
 /* The limit counts tasks whose lease has ended. */
-TEST(one_shard, what_a_dead_worker_had_is_free_again)
+STORED(one_shard, what_a_dead_worker_had_is_free_again)
 {
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a"}};
 	struct tw_redis_worker *worker;
 	int64_t until_ms;
@@ -217,9 +212,8 @@ TEST(one_shard, what_a_dead_worker_had_is_free_again)
 	assert_int_equal(words_about(fixture, "a"), 0);
 }
 
-TEST(one_shard, drain_leaves_other_groups)
+STORED(one_shard, drain_leaves_other_groups)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_task recurring = {
 		.key = "r", .key_size = 1, .delay = TW_HOUR, .every = TW_HOUR, .group = "t"};
 	struct tw_redis_batch *batch;
@@ -241,10 +235,9 @@ TEST(one_shard, drain_leaves_other_groups)
 }
 
 /* A distant limit costs a busy group no turns. */
-TEST(one_shard, groups_share_what_a_busy_worker_can_do)
+STORED(one_shard, groups_share_what_a_busy_worker_can_do)
 {
 	enum { COUNT = 1000, SOME = 600 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"a", "b", "c", "free"}, .takes = TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 
@@ -279,10 +272,9 @@ static void add_each(struct fixture *fixture, int count, struct tw_redis_limits 
 	free(tasks);
 }
 
-TEST(one_shard, many_groups_with_limits_all_run)
+STORED(one_shard, many_groups_with_limits_all_run)
 {
 	enum { COUNT = 1500 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {0};
 	struct tw_redis_worker *worker;
 
@@ -293,9 +285,8 @@ TEST(one_shard, many_groups_with_limits_all_run)
 }
 
 /* A claim looks at about a thousand turns, and ends if none of them gives a task. */
-TEST(one_shard, claim_ends_if_thousands_are_paused)
+STORED(one_shard, claim_ends_if_thousands_are_paused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 	tw_duration next = TW_FOREVER;
 
@@ -310,9 +301,8 @@ TEST(one_shard, claim_ends_if_thousands_are_paused)
 	tw_redis_batch_free(batch);
 }
 
-TEST(one_shard, place_without_a_task_costs_no_permit)
+STORED(one_shard, place_without_a_task_costs_no_permit)
 {
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"g"}};
 	struct tw_redis_worker *worker;
 	int64_t begin = wall_clock();
@@ -327,10 +317,9 @@ TEST(one_shard, place_without_a_task_costs_no_permit)
 	worker_stop(worker);
 }
 
-TEST(one_shard, claim_that_fails_gives_its_permits_back_once)
+STORED(one_shard, claim_that_fails_gives_its_permits_back_once)
 {
 	enum { COUNT = 20 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.groups = {"g"}, .takes = TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 
@@ -366,9 +355,8 @@ static bool take_rule(void *context, const char *group, const struct tw_redis_li
 	return true;
 }
 
-TEST(one_shard, rules_are_listed)
+STORED(one_shard, rules_are_listed)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_limits limits = {.running = 9};
 	struct rules rules = {""};
 
@@ -399,9 +387,9 @@ TEST(one_shard, rules_are_listed)
 }
 
 /* Weights and pauses need no permits. */
-TEST(fixture, limits_need_one_shard)
+STORED(fixture, limits_need_one_shard)
 {
-	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_limits limits = {.running = 1};
 	struct tw_redis_error error;
 
@@ -424,9 +412,8 @@ TEST(fixture, limits_need_one_shard)
 	assert_int_equal(stats_of(redis).paused, 4);
 }
 
-TEST(one_shard, bad_arguments_are_refused)
+STORED(one_shard, bad_arguments_are_refused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_limits limits = {.running = 1};
 	char name[TW_REDIS_GROUP_MAX + 2];

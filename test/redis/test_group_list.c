@@ -46,9 +46,8 @@ static void assert_group(const struct tw_redis_group_stats *group, const char *n
 	assert_int_equal(group->oldest_ms, oldest_ms);
 }
 
-TEST(fixture, numbers_of_few_groups_are_exact)
+STORED(fixture, numbers_of_few_groups_are_exact)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 	int64_t flood;
 	int64_t medium;
@@ -73,11 +72,10 @@ TEST(fixture, numbers_of_few_groups_are_exact)
 	assert_group(&groups[4], "c", 6, 0, small);
 }
 
-TEST(one_shard, small_groups_are_found_beside_a_flood)
+STORED(one_shard, small_groups_are_found_beside_a_flood)
 {
 	static const char *const names[] = {"a", "t", "t/a", "z"};
 	enum { SMALL = sizeof(names) / sizeof(names[0]) };
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 	int64_t first[SMALL];
 
@@ -102,9 +100,8 @@ static void claim_all(struct tw_redis *redis, size_t limit)
 	}
 }
 
-TEST(fixture, tasks_on_lease_are_running)
+STORED(fixture, tasks_on_lease_are_running)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 	int64_t waits;
 
@@ -123,9 +120,8 @@ TEST(fixture, tasks_on_lease_are_running)
 	assert_group(&groups[1], "b", 0, 1, 0);
 }
 
-TEST(fixture, rows_end_with_the_room)
+STORED(fixture, rows_end_with_the_room)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM + 1] = {0};
 	size_t count = 7;
 
@@ -146,9 +142,8 @@ TEST(fixture, rows_end_with_the_room)
 	assert_string_equal(groups[ROOM].name, "");
 }
 
-TEST(fixture, bad_arguments_are_refused)
+STORED(fixture, bad_arguments_are_refused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats group;
 	size_t count;
 
@@ -191,10 +186,9 @@ static int64_t commands_run(struct fixture *fixture)
 	return calls;
 }
 
-TEST(one_shard, large_group_among_100000_is_found_at_a_bounded_cost)
+STORED(one_shard, large_group_among_100000_is_found_at_a_bounded_cost)
 {
 	enum { LOOKS = 512, GROUPS = 100000, MORE = 2 * GROUPS / (LOOKS - 4) };
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 
 	/* Two of the sampled places belong to the group, wherever they are. */
@@ -221,10 +215,9 @@ static const char two_larger_groups[] =
 
 /* The groups have a fiftieth of the tasks of each shard, at the same place in each. A shard looks
  * at 16. */
-TEST(fixture, shards_look_at_different_places)
+STORED(fixture, shards_look_at_different_places)
 {
 	enum { SHARDS = 64 };
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 
 	fixture->options.shards = SHARDS;
@@ -239,9 +232,8 @@ TEST(fixture, shards_look_at_different_places)
 	assert_group(&groups[1], "532", 20 * SHARDS, 0, 1);
 }
 
-TEST(one_shard, small_group_whose_turn_is_next_is_found)
+STORED(one_shard, small_group_whose_turn_is_next_is_found)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[3];
 	size_t count = 0;
 
@@ -274,9 +266,8 @@ static const char many_leases[] =
 	"end\n"
 	"return 1";
 
-TEST(one_shard, number_of_many_tasks_on_lease_is_scaled_up)
+STORED(one_shard, number_of_many_tasks_on_lease_is_scaled_up)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 
 	write_by(fixture, many_leases, 4000, 0);
@@ -286,10 +277,9 @@ TEST(one_shard, number_of_many_tasks_on_lease_is_scaled_up)
 	assert_in_range(groups[0].running + groups[1].running, 3999, 4001);
 }
 
-TEST(one_shard, large_bodies_are_not_all_read)
+STORED(one_shard, large_bodies_are_not_all_read)
 {
 	enum { LEASES = 200 };
-	struct fixture *fixture = *state;
 	struct tw_redis_group_stats groups[ROOM];
 
 	write_by(fixture, many_leases, LEASES, 20000);
@@ -301,9 +291,8 @@ TEST(one_shard, large_bodies_are_not_all_read)
 
 /* ---- The program ---- */
 
-TEST(fixture, program_lists_groups)
+STORED(fixture, program_lists_groups)
 {
-	struct fixture *fixture = *state;
 	const struct program_environment environment = {.url = fixture->server.url,
 							.name_space = fixture->name_space};
 	struct program program;

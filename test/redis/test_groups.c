@@ -57,9 +57,8 @@ static void assert_claimed(struct tw_redis *redis, size_t limit, const char *gro
 	tw_redis_batch_free(batch);
 }
 
-TEST(one_shard, flood_holds_up_no_other_group)
+STORED(one_shard, flood_holds_up_no_other_group)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	add_many_to(fixture->redis, "flood", 300);
@@ -76,12 +75,11 @@ TEST(one_shard, flood_holds_up_no_other_group)
 }
 
 /* Earlier versions had users in groups, with turns of their own in two keys more. */
-TEST(one_shard, task_of_a_user_of_earlier_versions_is_claimed)
+STORED(one_shard, task_of_a_user_of_earlier_versions_is_claimed)
 {
 	static const char *const commands[] = {"ZREM {tw/%s/0}turns a/b", "ZADD {tw/%s/0}turns 1 a",
 					       "HSET {tw/%s/0}users a 1 a/b 1",
 					       "ZADD {tw/%s/0}order 0 a1b"};
-	struct fixture *fixture = *state;
 
 	add_to(fixture->redis, "a/b", "k", 0);
 	for (int i = 0; i < 4; i++)
@@ -95,10 +93,9 @@ TEST(one_shard, task_of_a_user_of_earlier_versions_is_claimed)
 }
 
 /* No claim of 4 ends with a round of five groups. */
-TEST(one_shard, groups_have_equal_shares_where_claims_end_within_a_round)
+STORED(one_shard, groups_have_equal_shares_where_claims_end_within_a_round)
 {
 	enum { GROUPS = 5, EACH = 20 };
-	struct fixture *fixture = *state;
 	char groups[GROUPS][8];
 	size_t taken[GROUPS] = {0};
 
@@ -117,10 +114,9 @@ TEST(one_shard, groups_have_equal_shares_where_claims_end_within_a_round)
 	}
 }
 
-TEST(one_shard, weights_are_shares_where_claims_end_within_a_turn)
+STORED(one_shard, weights_are_shares_where_claims_end_within_a_turn)
 {
 	static const char *const groups[] = {"a", "b", "c"};
-	struct fixture *fixture = *state;
 	size_t taken[3] = {0};
 
 	for (int i = 0; i < 3; i++) {
@@ -165,9 +161,8 @@ static struct seen get(struct tw_redis *redis, const char *key)
 	return seen;
 }
 
-TEST(one_shard, task_of_a_group_is_listed_moved_and_taken_out)
+STORED(one_shard, task_of_a_group_is_listed_moved_and_taken_out)
 {
-	struct fixture *fixture = *state;
 	int64_t now = redis_server_now(&fixture->server);
 	struct seen seen = {0};
 	int64_t due = 0;
@@ -189,10 +184,8 @@ TEST(one_shard, task_of_a_group_is_listed_moved_and_taken_out)
 	assert_claimed(fixture->redis, 10, "g", 0);
 }
 
-TEST(one_shard, task_that_was_replaced_runs_once_and_when_it_says)
+STORED(one_shard, task_that_was_replaced_runs_once_and_when_it_says)
 {
-	struct fixture *fixture = *state;
-
 	/* Tasks leave groups, enter them and change them. */
 	add_to(fixture->redis, "g", "a", 0);
 	add_to(fixture->redis, NULL, "a", TW_HOUR);
@@ -206,9 +199,8 @@ TEST(one_shard, task_that_was_replaced_runs_once_and_when_it_says)
 	assert_claimed(fixture->redis, 10, "g", 0);
 }
 
-TEST(one_shard, ended_lease_and_retry_stay_in_the_group)
+STORED(one_shard, ended_lease_and_retry_stay_in_the_group)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	add_to(fixture->redis, "g", "a", 0);
@@ -229,9 +221,8 @@ TEST(one_shard, ended_lease_and_retry_stay_in_the_group)
 	assert_claimed(fixture->redis, 10, "g", 4);
 }
 
-TEST(one_shard, dead_letter_comes_back_into_its_group)
+STORED(one_shard, dead_letter_comes_back_into_its_group)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	add_to(fixture->redis, "g", "a", 0);
@@ -242,9 +233,8 @@ TEST(one_shard, dead_letter_comes_back_into_its_group)
 	assert_claimed(fixture->redis, 1, "g", 1);
 }
 
-TEST(one_shard, occurrences_stay_in_the_group)
+STORED(one_shard, occurrences_stay_in_the_group)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .every = TW_HOUR, .group = "g/u"};
 	struct tw_redis_batch *batch;
@@ -258,9 +248,8 @@ TEST(one_shard, occurrences_stay_in_the_group)
 	assert_claimed(fixture->redis, 1, "g/u", 1);
 }
 
-TEST(one_shard, occurrence_after_one_that_was_skipped_is_claimed)
+STORED(one_shard, occurrence_after_one_that_was_skipped_is_claimed)
 {
-	struct fixture *fixture = *state;
 	int64_t now = redis_server_now(&fixture->server);
 	const struct tw_redis_info info = {.task = {.key = "a",
 						    .key_size = 1,
@@ -292,9 +281,8 @@ static void add_at(struct tw_redis *redis, const char *group, const char *key, i
 }
 
 /* A key has two places in the queue with the same time, one of them stale. */
-TEST(one_shard, task_is_claimed_once_though_it_has_two_places)
+STORED(one_shard, task_is_claimed_once_though_it_has_two_places)
 {
-	struct fixture *fixture = *state;
 	int64_t at_ms = redis_server_now(&fixture->server) + 100;
 	struct tw_redis_batch *batch;
 
@@ -308,9 +296,8 @@ TEST(one_shard, task_is_claimed_once_though_it_has_two_places)
 	tw_redis_batch_free(batch);
 }
 
-TEST(one_shard, turn_without_a_task_is_no_reason_to_look_at_once)
+STORED(one_shard, turn_without_a_task_is_no_reason_to_look_at_once)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 	tw_duration next = 0;
 
@@ -322,11 +309,10 @@ TEST(one_shard, turn_without_a_task_is_no_reason_to_look_at_once)
 	assert_true(next > TW_MINUTE);
 }
 
-TEST(one_shard, group_is_any_text_without_control_characters)
+STORED(one_shard, group_is_any_text_without_control_characters)
 {
 	static const char *const bad[] = {"a\nb", "\n", "\xff"};
 	static const char *const good[] = {"/", "//", "a/", "/a", "a/b/c", "a*"};
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .group = ""};
 	char longest[TW_REDIS_GROUP_MAX + 2];
 
@@ -349,9 +335,8 @@ TEST(one_shard, group_is_any_text_without_control_characters)
 	assert_claimed(fixture->redis, 1, longest, 1);
 }
 
-TEST(one_shard, many_are_added_in_their_groups)
+STORED(one_shard, many_are_added_in_their_groups)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[60];
 	char keys[60][8];
 
@@ -373,9 +358,8 @@ TEST(one_shard, many_are_added_in_their_groups)
 }
 
 /* One call of the script adds them, and writes the first before it reads the second. */
-TEST(one_shard, last_of_those_with_one_key_that_are_added_together_stays)
+STORED(one_shard, last_of_those_with_one_key_that_are_added_together_stays)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[] = {
 		{.key = "a", .key_size = 1, .group = "g"},
 		{.key = "a", .key_size = 1, .group = "h", .delay = TW_HOUR},
@@ -394,10 +378,9 @@ TEST(one_shard, last_of_those_with_one_key_that_are_added_together_stays)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-TEST(one_shard, name_of_a_group_may_hold_what_json_escapes)
+STORED(one_shard, name_of_a_group_may_hold_what_json_escapes)
 {
 	static const char *const names[] = {"a\"b", "\\", "\"group\":\"x"};
-	struct fixture *fixture = *state;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		add_to(fixture->redis, names[i], "k", TW_HOUR);
@@ -420,10 +403,9 @@ static int64_t commands_run(struct fixture *fixture)
 	return count;
 }
 
-TEST(one_shard, tasks_of_a_group_cost_few_commands)
+STORED(one_shard, tasks_of_a_group_cost_few_commands)
 {
 	enum { COUNT = 100 };
-	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[COUNT];
 	char keys[COUNT][KEY_SIZE];
 	int64_t before = commands_run(fixture);
@@ -441,9 +423,8 @@ TEST(one_shard, tasks_of_a_group_cost_few_commands)
 	assert_in_range(commands_run(fixture) - before, 10, 40);
 }
 
-TEST(fixture, worker_runs_groups_and_callbacks_name_them)
+STORED(fixture, worker_runs_groups_and_callbacks_name_them)
 {
-	struct fixture *fixture = *state;
 	struct http_request request;
 	struct http_server http;
 	struct runs runs;

@@ -60,9 +60,8 @@ static void hints_close(struct hints *hints)
 }
 
 /* The worker reports it once, and does not connect repeatedly. */
-TEST(fixture, worker_without_the_right_to_subscribe_polls)
+STORED(fixture, worker_without_the_right_to_subscribe_polls)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
 	struct tw_redis_worker_options worker_options = {.poll = 50 * TW_MILLISECOND};
 	struct tw_redis_worker *worker;
@@ -93,9 +92,8 @@ TEST(fixture, worker_without_the_right_to_subscribe_polls)
 	runs_free(&runs);
 }
 
-TEST(fixture, earlier_task_is_hinted)
+STORED(fixture, earlier_task_is_hinted)
 {
-	struct fixture *fixture = *state;
 	struct hints hints = {0};
 	unsigned shard = 99;
 	tw_duration wait = 0;
@@ -125,9 +123,8 @@ static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
 }
 
 /* One script call adds both, with one hint. */
-TEST(fixture, earliest_of_many_is_hinted)
+STORED(fixture, earliest_of_many_is_hinted)
 {
-	struct fixture *fixture = *state;
 	char key[KEY_SIZE];
 	struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1, .delay = 2 * TW_SECOND},
 					{.key = key, .delay = 5 * TW_SECOND}};
@@ -144,9 +141,8 @@ TEST(fixture, earliest_of_many_is_hinted)
 	hints_close(&hints);
 }
 
-TEST(fixture, released_task_is_hinted)
+STORED(fixture, released_task_is_hinted)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
 	struct hints hints = {0};
 	unsigned shard = 99;
@@ -161,9 +157,8 @@ TEST(fixture, released_task_is_hinted)
 	hints_close(&hints);
 }
 
-TEST(fixture, later_and_far_tasks_are_not_hinted)
+STORED(fixture, later_and_far_tasks_are_not_hinted)
 {
-	struct fixture *fixture = *state;
 	struct hints hints = {0};
 	unsigned shard;
 	tw_duration wait;
@@ -249,9 +244,8 @@ static bool give_one(void *context, const struct tw_redis_info *info)
 }
 
 /* Runs every kind of call, and a worker, as a user with the rights that the manual page lists. */
-TEST(one_shard, documented_rights_are_enough)
+STORED(one_shard, documented_rights_are_enough)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_limits limits = {.running = 10};
 	struct tw_redis_options options = fixture->options;
 	struct tw_redis_worker_options worker_options = {.poll = TW_SECOND, .dead_max_count = 10};
@@ -319,9 +313,8 @@ static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job 
 	return TW_REDIS_DONE;
 }
 
-TEST(fixture, user_without_the_right_to_publish_has_all_except_hints)
+STORED(fixture, user_without_the_right_to_publish_has_all_except_hints)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
 	atomic_int runs = 0;
 	const struct tw_redis_worker_options worker_options = {
@@ -359,9 +352,8 @@ static int64_t scripts_run(struct fixture *fixture)
 	return count;
 }
 
-TEST(fixture, idle_worker_claims_within_ten_seconds)
+STORED(fixture, idle_worker_claims_within_ten_seconds)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_options redis_options = {.url = fixture->server.url,
 						       .name_space = "many"};
 	struct tw_redis_worker_options options = {0};

@@ -16,9 +16,8 @@ static void spoil(struct fixture *fixture, const char *key, const char *record)
 					 fixture->name_space, shard, key, record));
 }
 
-TEST(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
+STORED(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	add_task(fixture->redis, "a", 0);
@@ -32,9 +31,8 @@ TEST(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "unreadable");
 }
 
-TEST(fixture, key_longer_than_any_of_ours_is_broken)
+STORED(fixture, key_longer_than_any_of_ours_is_broken)
 {
-	struct fixture *fixture = *state;
 	const char *name_space = fixture->name_space;
 	char key[TW_REDIS_KEY_MAX + 2] = "";
 	struct tw_redis_batch *batch;
@@ -48,9 +46,8 @@ TEST(fixture, key_longer_than_any_of_ours_is_broken)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, task_without_a_record_is_taken_out)
+STORED(fixture, task_without_a_record_is_taken_out)
 {
-	struct fixture *fixture = *state;
 	unsigned shard = shard_of(fixture->redis, "a");
 
 	add_task(fixture->redis, "a", 0);
@@ -60,9 +57,8 @@ TEST(fixture, task_without_a_record_is_taken_out)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(fixture, task_that_loses_its_record_on_lease_can_be_failed)
+STORED(fixture, task_that_loses_its_record_on_lease_can_be_failed)
 {
-	struct fixture *fixture = *state;
 	unsigned shard = shard_of(fixture->redis, "a");
 	struct tw_redis_batch *batch;
 
@@ -75,9 +71,8 @@ TEST(fixture, task_that_loses_its_record_on_lease_can_be_failed)
 }
 
 /* The last writes are gone, as after a crash of the machine or a failover. */
-TEST(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
+STORED(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 {
-	struct fixture *fixture = *state;
 	unsigned shard = shard_of(fixture->redis, "a");
 	const char *name_space = fixture->name_space;
 	struct tw_redis_batch *first;
@@ -99,10 +94,9 @@ TEST(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 }
 
 /* The server's clock was set back; its tokens continue from the last. */
-TEST(fixture, tokens_of_claims_rise_whatever_the_time_is)
+STORED(fixture, tokens_of_claims_rise_whatever_the_time_is)
 {
 	enum { TASKS = 8 };
-	struct fixture *fixture = *state;
 	uint64_t last = UINT64_C(4102444800000000);
 
 	for (unsigned shard = 0; shard < 4; shard++)
@@ -133,10 +127,9 @@ TEST(fixture, tokens_of_claims_rise_whatever_the_time_is)
 	}
 }
 
-TEST(fixture, each_job_of_a_large_claim_has_its_own_record)
+STORED(fixture, each_job_of_a_large_claim_has_its_own_record)
 {
 	enum { TASKS = 400 };
-	struct fixture *fixture = *state;
 	size_t seen = 0;
 
 	for (int i = 0; i < TASKS; i++) {
@@ -166,11 +159,10 @@ TEST(fixture, each_job_of_a_large_claim_has_its_own_record)
 }
 
 /* The next claim makes it a dead letter, with its reason and its record. */
-TEST(fixture, task_whose_last_lease_ended_can_be_retried_as_it_was)
+STORED(fixture, task_whose_last_lease_ended_can_be_retried_as_it_was)
 {
 	static const struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .body = "the body", .body_size = 9, .max_attempts = 1};
-	struct fixture *fixture = *state;
 	struct found dead;
 
 	add_one(fixture->redis, &task);
@@ -197,12 +189,11 @@ static long memory_of(struct fixture *fixture, const char *name)
 	return bytes;
 }
 
-TEST(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)
+STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)
 {
 	enum { COUNT = 100, LIMIT = 4 * 1024 * 1024 };
 	static char body[TW_REDIS_BODY_MAX];
 	static char key[KEY_SIZE];
-	struct fixture *fixture = *state;
 	struct tw_redis_options one_shard = fixture->options;
 	struct tw_redis *redis;
 	struct tw_redis_batch *batch;
@@ -253,9 +244,8 @@ static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsign
 	return count;
 }
 
-TEST(fixture, claim_whose_reply_was_lost_is_given_back_and_no_other)
+STORED(fixture, claim_whose_reply_was_lost_is_given_back_and_no_other)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1};
 	struct claim other = {.bytes = 100000, .worker = 8, .number = 1, .again = true};
@@ -282,9 +272,8 @@ TEST(fixture, claim_whose_reply_was_lost_is_given_back_and_no_other)
 	assert_int_equal(find_task(redis, "a").state, TW_REDIS_LEASED);
 }
 
-TEST(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
+STORED(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1};
 	struct tw_redis_batch *batch = claim_new(redis, "a", TW_MINUTE);
@@ -299,9 +288,8 @@ TEST(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
 	assert_int_equal(attempt, 2);
 }
 
-TEST(fixture, small_claim_leaves_no_note)
+STORED(fixture, small_claim_leaves_no_note)
 {
-	struct fixture *fixture = *state;
 	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1, .note = 1000};
 	char pattern[64];
 	unsigned attempt;
@@ -318,10 +306,9 @@ TEST(fixture, small_claim_leaves_no_note)
 }
 
 /* A record of 200 KiB exceeds the limit of the first claim. */
-TEST(fixture, claim_for_few_bytes_takes_no_more)
+STORED(fixture, claim_for_few_bytes_takes_no_more)
 {
 	static char body[200 * 1024];
-	struct fixture *fixture = *state;
 	struct claim claim = {.bytes = 60000};
 	struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .body = body, .body_size = sizeof(body)};
@@ -335,14 +322,13 @@ TEST(fixture, claim_for_few_bytes_takes_no_more)
 	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 1);
 }
 
-TEST(fixture, more_jobs_than_a_batch_are_reported_at_once)
+STORED(fixture, more_jobs_than_a_batch_are_reported_at_once)
 {
 	enum { COUNT = TW_REDIS_BATCH_MAX + 500 };
 	static struct tw_redis_task tasks[COUNT];
 	static struct tw_redis_job jobs[COUNT];
 	static enum tw_status each[COUNT];
 	static char keys[COUNT][KEY_SIZE];
-	struct fixture *fixture = *state;
 	struct tw_redis_options one_shard = fixture->options;
 	struct tw_redis_batch *batches[2];
 	struct tw_redis *redis;
@@ -376,9 +362,8 @@ TEST(fixture, more_jobs_than_a_batch_are_reported_at_once)
 	tw_redis_close(redis);
 }
 
-TEST(fixture, jobs_that_cannot_be_reported_have_the_status_each)
+STORED(fixture, jobs_that_cannot_be_reported_have_the_status_each)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
 	struct tw_redis_batch *batches[2];
 	struct tw_redis_job jobs[2];
@@ -413,9 +398,8 @@ TEST(fixture, jobs_that_cannot_be_reported_have_the_status_each)
 	tw_redis_close(redis);
 }
 
-TEST(fixture, bad_arguments_about_jobs_are_invalid)
+STORED(fixture, bad_arguments_about_jobs_are_invalid)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_batch *batch = claim_new(redis, "a", TW_MINUTE);
 	const struct tw_redis_job *job = only_job(batch);

@@ -252,9 +252,8 @@ static struct tw_redis_task task_of(const char *key, tw_duration delay, tw_durat
 		.key = key, .key_size = strlen(key), .delay = delay, .latest = latest};
 }
 
-TEST(fixture, latest_may_be_less_than_the_delay_or_the_longest)
+STORED(fixture, latest_may_be_less_than_the_delay_or_the_longest)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = task_of("a", TW_HOUR, TW_MINUTE);
 	struct tw_redis_info info;
 	int64_t due_ms;
@@ -272,9 +271,8 @@ TEST(fixture, latest_may_be_less_than_the_delay_or_the_longest)
 	assert_int_equal(get(fixture->redis, "c").latest_due_ms, 0);
 }
 
-TEST(fixture, modes_apply_with_a_limit)
+STORED(fixture, modes_apply_with_a_limit)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = task_of("a", TW_HOUR, TW_MINUTE);
 
 	task.mode = TW_REDIS_REPLACE;
@@ -286,9 +284,8 @@ TEST(fixture, modes_apply_with_a_limit)
 	add_one(fixture->redis, &task);
 }
 
-TEST(fixture, tasks_of_a_batch_have_their_limits)
+STORED(fixture, tasks_of_a_batch_have_their_limits)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[] = {
 		task_of("a", TW_HOUR, TW_MINUTE), task_of("plain", TW_HOUR, 0),
 		task_of("grouped", TW_HOUR, 0),   task_of("b", TW_HOUR, TW_MINUTE),
@@ -310,9 +307,8 @@ TEST(fixture, tasks_of_a_batch_have_their_limits)
 	assert_int_equal(get(fixture->redis, "b").latest_due_ms, 0);
 }
 
-TEST(fixture, add_repeated_after_a_lost_reply_keeps_the_latest_time)
+STORED(fixture, add_repeated_after_a_lost_reply_keeps_the_latest_time)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task first = task_of("first", TW_HOUR, TW_MINUTE);
 	struct tw_redis_task task = task_of("the-lost-one", TW_HOUR, TW_MINUTE);
 	struct tw_redis_options options = fixture->options;
@@ -339,9 +335,8 @@ TEST(fixture, add_repeated_after_a_lost_reply_keeps_the_latest_time)
 }
 
 /* The latest due time is behind the grace in the record, which the claim reads. */
-TEST(fixture, grace_applies_beside_a_limit)
+STORED(fixture, grace_applies_beside_a_limit)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = task_of("a", 0, TW_MINUTE);
 	struct tw_redis_batch *batch;
 
@@ -358,9 +353,8 @@ TEST(fixture, grace_applies_beside_a_limit)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, restored_task_has_its_limit)
+STORED(fixture, restored_task_has_its_limit)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = task_of("a", 0, 24 * TW_HOUR);
 	struct tw_redis_info info;
 	int64_t now_ms = redis_server_now(&fixture->server);

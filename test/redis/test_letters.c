@@ -35,9 +35,8 @@ static int64_t indexed(struct fixture *fixture, const char *key)
 				   shard_of(fixture->redis, key));
 }
 
-TEST(fixture, letter_that_is_put_there_is_all_that_it_was)
+STORED(fixture, letter_that_is_put_there_is_all_that_it_was)
 {
-	struct fixture *fixture = *state;
 	struct found found;
 
 	assert_ok(fixture->redis, add_letter(fixture->redis, "a", 1234567, TW_REDIS_ANY));
@@ -54,9 +53,8 @@ TEST(fixture, letter_that_is_put_there_is_all_that_it_was)
 	assert_int_equal(indexed(fixture, "a"), 0);
 }
 
-TEST(fixture, letter_of_a_failed_task_is_in_the_order_of_deaths)
+STORED(fixture, letter_of_a_failed_task_is_in_the_order_of_deaths)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
 
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "for good"), TW_OK);
@@ -67,9 +65,8 @@ TEST(fixture, letter_of_a_failed_task_is_in_the_order_of_deaths)
 			 find_dead(fixture->redis, "a").due_ms);
 }
 
-TEST(fixture, letter_is_put_there_as_its_mode_says)
+STORED(fixture, letter_is_put_there_as_its_mode_says)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 
 	assert_int_equal(add_letter(redis, "a", 1, TW_REDIS_REPLACE), TW_NOT_FOUND);
@@ -85,9 +82,8 @@ TEST(fixture, letter_is_put_there_as_its_mode_says)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-TEST(fixture, invalid_letter_is_refused)
+STORED(fixture, invalid_letter_is_refused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_info letter = letter_of("a", 1);
 	char reason[TW_REDIS_REASON_MAX + 20];
@@ -165,9 +161,8 @@ static struct tw_redis_worker *start(struct fixture *fixture,
 }
 
 /* A limit of eight is two in each of the four shards. */
-TEST(opened, oldest_letters_go_if_there_are_too_many_in_a_shard)
+STORED(opened, oldest_letters_go_if_there_are_too_many_in_a_shard)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
@@ -181,9 +176,8 @@ TEST(opened, oldest_letters_go_if_there_are_too_many_in_a_shard)
 	worker_stop(worker);
 }
 
-TEST(opened, share_of_a_shard_is_rounded_up)
+STORED(opened, share_of_a_shard_is_rounded_up)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	add_letters(fixture, 3, 5);
@@ -193,10 +187,9 @@ TEST(opened, share_of_a_shard_is_rounded_up)
 	worker_stop(worker);
 }
 
-TEST(opened, letters_that_are_too_old_go)
+STORED(opened, letters_that_are_too_old_go)
 {
 	enum { MINUTE_MS = 60 * 1000 };
-	struct fixture *fixture = *state;
 	int64_t now = redis_server_now(&fixture->server);
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
@@ -217,9 +210,8 @@ TEST(opened, letters_that_are_too_old_go)
 	worker_stop(worker);
 }
 
-TEST(opened, letter_that_died_again_counts_from_then)
+STORED(opened, letter_that_died_again_counts_from_then)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
@@ -241,11 +233,10 @@ static bool count_letter(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-TEST(opened, invalid_letters_are_not_listed)
+STORED(opened, invalid_letters_are_not_listed)
 {
 	static const char *const texts[] = {"",       "nonsense",  "1:2",       "1:2:3",
 					    "1:2:9:", "1:2:9:abc", "1:2:4097:", "1:x:0:"};
-	struct fixture *fixture = *state;
 	int count = 0;
 
 	add_letters(fixture, 1, 2);
@@ -258,11 +249,10 @@ TEST(opened, invalid_letters_are_not_listed)
 }
 
 /* The server truncates replies at 1 MiB. */
-TEST(opened, listings_of_large_bodies_come_in_small_pages)
+STORED(opened, listings_of_large_bodies_come_in_small_pages)
 {
 	enum { LARGE = 20 };
 	static char body[TW_REDIS_BODY_MAX];
-	struct fixture *fixture = *state;
 	struct tw_redis_info letter;
 	char key[KEY_SIZE];
 	int letters = 0;
@@ -292,9 +282,8 @@ TEST(opened, listings_of_large_bodies_come_in_small_pages)
 	assert_int_equal(tasks, LARGE);
 }
 
-TEST(opened, worker_that_makes_letters_keeps_to_their_number)
+STORED(opened, worker_that_makes_letters_keeps_to_their_number)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
@@ -310,9 +299,8 @@ TEST(opened, worker_that_makes_letters_keeps_to_their_number)
 	worker_stop(worker);
 }
 
-TEST(opened, letters_of_workers_that_died_go_too)
+STORED(opened, letters_of_workers_that_died_go_too)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
@@ -335,9 +323,8 @@ TEST(opened, letters_of_workers_that_died_go_too)
 	worker_stop(worker);
 }
 
-TEST(opened, letters_stay_if_nobody_ends_them)
+STORED(opened, letters_stay_if_nobody_ends_them)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	add_letters(fixture, 1, 5);
@@ -366,9 +353,8 @@ static bool claim_and_trim(const struct fixture *fixture, struct letters letters
 	return again;
 }
 
-TEST(opened, letters_go_in_steps)
+STORED(opened, letters_go_in_steps)
 {
-	struct fixture *fixture = *state;
 	int64_t left = 230;
 
 	add_letters(fixture, 0, (int)left);
@@ -382,9 +368,8 @@ TEST(opened, letters_go_in_steps)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-TEST(opened, limits_out_of_range_are_refused)
+STORED(opened, limits_out_of_range_are_refused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.dead_max_age = -1};
 	struct tw_redis_worker *worker;
 
@@ -395,9 +380,8 @@ TEST(opened, limits_out_of_range_are_refused)
 			 TW_INVALID);
 }
 
-TEST(opened, worker_of_twr_ends_letters)
+STORED(opened, worker_of_twr_ends_letters)
 {
-	struct fixture *fixture = *state;
 	const struct program_environment environment = {.url = fixture->server.url,
 							.name_space = fixture->name_space};
 	struct program program;

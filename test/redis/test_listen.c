@@ -502,9 +502,8 @@ TEST(opened, figures_add_up_with_those_of_redis)
 	program_end(&program);
 }
 
-TEST(opened, callbacks_are_shown_by_host_and_answer)
+STORED(opened, callbacks_are_shown_by_host_and_answer)
 {
-	struct fixture *fixture = *state;
 	struct page_reply reply;
 	char name[96];
 
@@ -549,9 +548,8 @@ TEST(opened, namespace_that_is_not_named_is_shown_as_default)
 	json_decref(status);
 }
 
-TEST(opened, hosts_with_any_name_are_labels)
+STORED(opened, hosts_with_any_name_are_labels)
 {
-	struct fixture *fixture = *state;
 	struct page_reply reply;
 
 	add_callback(fixture->redis, "a", "http://a\"b\\c{}/", 1);
@@ -576,11 +574,10 @@ static void add_to(struct tw_redis *redis, const char *group, const char *key)
 	add_one(redis, &task);
 }
 
-TEST(opened, groups_with_any_name_are_labels)
+STORED(opened, groups_with_any_name_are_labels)
 {
 	static const char *const names[] = {"group_base64", "group", "group"};
 	static const char *const shown[] = {"/w==", "<script>\"a\\b{}", "\xc3\xa9\xe2\x80\xae% x"};
-	struct fixture *fixture = *state;
 	struct page_reply reply;
 	json_t *status;
 
@@ -618,10 +615,9 @@ TEST(opened, groups_with_any_name_are_labels)
 	json_decref(status);
 }
 
-TEST(opened, no_more_than_20_groups_are_labels)
+STORED(opened, no_more_than_20_groups_are_labels)
 {
 	enum { GROUPS = 30, SHOWN = 20 };
-	struct fixture *fixture = *state;
 	struct page_reply reply;
 	int labels = 0;
 
@@ -640,9 +636,8 @@ TEST(opened, no_more_than_20_groups_are_labels)
 	free(reply.text);
 }
 
-TEST(opened, promtool_finds_nothing_wrong)
+STORED(opened, promtool_finds_nothing_wrong)
 {
-	struct fixture *fixture = *state;
 	struct page_reply reply;
 	FILE *promtool;
 
@@ -694,9 +689,8 @@ TEST(opened, lost_redis_is_not_ready_and_no_figure)
 	redis_server_stop(&server);
 }
 
-TEST(opened, worker_that_ends_is_healthy_and_not_ready)
+STORED(opened, worker_that_ends_is_healthy_and_not_ready)
 {
-	struct fixture *fixture = *state;
 	struct page_reply reply;
 
 	call(fixture->redis, "slow", "/slow", 1);
@@ -737,10 +731,9 @@ static int64_t counted(struct fixture *fixture)
 	return calls;
 }
 
-TEST(opened, redis_is_asked_once_a_second_whoever_looks)
+STORED(opened, redis_is_asked_once_a_second_whoever_looks)
 {
 	enum { SHARDS = 4, LOOKS_MS = 2500 };
-	struct fixture *fixture = *state;
 	tw_duration begin;
 	tw_duration took;
 	int64_t before;
@@ -764,9 +757,8 @@ TEST(opened, redis_is_asked_once_a_second_whoever_looks)
 }
 
 /* A probe of the loop asks nothing either. */
-TEST(opened, redis_is_not_asked_while_nobody_looks)
+STORED(opened, redis_is_not_asked_while_nobody_looks)
 {
-	struct fixture *fixture = *state;
 	int64_t before;
 
 	start(no_options);

@@ -44,7 +44,7 @@ awk '
 while read -r file name; do
 	case $file in
 	torture/*) pattern="{\"$name\"," ;;
-	*) pattern="^TEST([a-z_]*, $name)" ;;
+	*) pattern="^[A-Z]*([a-z_]*, $name)" ;;
 	esac
 	if ! grep -q -e "$pattern" "test/redis/$file.c"; then
 		echo "timingwheel-redis(7) names $file $name, which is not there"

@@ -40,9 +40,8 @@ static int count_clients(struct redis_server *server)
 	return count;
 }
 
-TEST(fixture, namespaces_share_the_connection_and_no_task)
+STORED(fixture, namespaces_share_the_connection_and_no_task)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
 
 	add_task(fixture->redis, "a", TW_HOUR);
@@ -56,9 +55,8 @@ TEST(fixture, namespaces_share_the_connection_and_no_task)
 	tw_redis_close(second);
 }
 
-TEST(fixture, pause_of_one_namespace_is_no_pause_of_another)
+STORED(fixture, pause_of_one_namespace_is_no_pause_of_another)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
 
 	set_paused(fixture->redis, true);
@@ -83,9 +81,8 @@ static int64_t count_all_keys(struct fixture *fixture, const char *name_space)
 }
 
 /* An empty namespace keeps keys until it is deleted; others stay unchanged. */
-TEST(fixture, unused_namespace_is_deleted)
+STORED(fixture, unused_namespace_is_deleted)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
 
@@ -105,9 +102,8 @@ TEST(fixture, unused_namespace_is_deleted)
 	tw_redis_close(second);
 }
 
-TEST(fixture, namespace_in_use_is_deleted_by_force)
+STORED(fixture, namespace_in_use_is_deleted_by_force)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
 	struct tw_redis_worker *worker;
 	struct tw_redis_error error;
@@ -130,9 +126,8 @@ TEST(fixture, namespace_in_use_is_deleted_by_force)
 	tw_redis_close(second);
 }
 
-TEST(fixture, handles_are_closed_in_any_order)
+STORED(fixture, handles_are_closed_in_any_order)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *second = open_second(fixture);
 	struct tw_redis *third = open_beside(second, fixture->name_space, SHARDS);
 
@@ -147,9 +142,8 @@ TEST(fixture, handles_are_closed_in_any_order)
 	tw_redis_close(third);
 }
 
-TEST(fixture, another_number_of_shards_is_refused)
+STORED(fixture, another_number_of_shards_is_refused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
 	struct tw_redis *second = open_second(fixture);
 	struct tw_redis *other = second;
@@ -172,9 +166,8 @@ TEST(fixture, another_number_of_shards_is_refused)
 	tw_redis_close(second);
 }
 
-TEST(fixture, bad_namespaces_are_invalid)
+STORED(fixture, bad_namespaces_are_invalid)
 {
-	struct fixture *fixture = *state;
 	char name[TW_REDIS_NAMESPACE_MAX + 2];
 	struct tw_redis *beside = fixture->redis;
 	struct tw_redis_error error;
@@ -221,9 +214,8 @@ static void *add_and_close(void *argument)
 	return NULL;
 }
 
-TEST(fixture, handles_come_and_go_in_many_threads)
+STORED(fixture, handles_come_and_go_in_many_threads)
 {
-	struct fixture *fixture = *state;
 	struct adder adders[THREADS];
 
 	for (int i = 0; i < THREADS; i++) {

@@ -17,7 +17,7 @@ container=src/redis/packaging/Containerfile
 # This is a make of its own: the outer one's job server does not apply here.
 outer_make()
 {
-	MAKEFLAGS='' MFLAGS='' "$MAKE" "$@"
+	MAKEFLAGS='' MFLAGS='' T='' "$MAKE" "$@"
 }
 
 # The program is where the unit expects it.

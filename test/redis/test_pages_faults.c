@@ -164,9 +164,8 @@ static void add_group(struct tw_redis *redis)
 	add_one(redis, &task);
 }
 
-TEST(opened, groups_are_asked_for_at_most_a_twentieth_of_the_time)
+STORED(opened, groups_are_asked_for_at_most_a_twentieth_of_the_time)
 {
-	struct fixture *fixture = *state;
 	struct board *board = board_open();
 
 	add_group(fixture->redis);
@@ -251,7 +250,7 @@ static void ask(void *context)
 			 strlen(body + 4));
 }
 
-TEST(opened, pages_meet_each_failure)
+STORED(opened, pages_meet_each_failure)
 {
 	static const char *const lines[] = {
 		"GET / HTTP/1.1\r\nHost: localhost",
@@ -263,7 +262,6 @@ TEST(opened, pages_meet_each_failure)
 		"GET / HTTP/1.1\r\nHost: evil.example",
 		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0",
 	};
-	struct fixture *fixture = *state;
 	struct board *board = board_open();
 	struct listener *listener = listener_open(&listens);
 	struct question question;

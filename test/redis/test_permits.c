@@ -64,10 +64,9 @@ static long long workers_reported(struct fixture *fixture)
 	return redis_server_number(&fixture->server, "HLEN {tw/%s}running", fixture->name_space);
 }
 
-TEST(one_shard, no_more_run_than_may)
+STORED(one_shard, no_more_run_than_may)
 {
 	enum { COUNT = 60, MOST = 3 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.takes = 10 * TW_MILLISECOND};
 	struct tw_redis_worker *workers[2];
 
@@ -84,10 +83,9 @@ TEST(one_shard, no_more_run_than_may)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(one_shard, no_more_begin_in_a_second_than_may)
+STORED(one_shard, no_more_begin_in_a_second_than_may)
 {
 	enum { COUNT = 45, RATE = 30 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {0};
 	struct tw_redis_worker *worker;
 	int64_t begin;
@@ -102,10 +100,9 @@ TEST(one_shard, no_more_begin_in_a_second_than_may)
 	stop(worker);
 }
 
-TEST(one_shard, limits_that_are_lifted_hold_up_nothing)
+STORED(one_shard, limits_that_are_lifted_hold_up_nothing)
 {
 	enum { COUNT = 200 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {.takes = TW_MILLISECOND};
 	struct tw_redis_limits found;
 	struct tw_redis_worker *worker;
@@ -128,9 +125,8 @@ TEST(one_shard, limits_that_are_lifted_hold_up_nothing)
 }
 
 /* A worker's report expires. */
-TEST(one_shard, what_a_dead_worker_had_is_free_again)
+STORED(one_shard, what_a_dead_worker_had_is_free_again)
 {
-	struct fixture *fixture = *state;
 	struct crowd crowd = {0};
 	struct tw_redis_worker *worker;
 	int64_t until_ms = stats_of(fixture->redis).now_ms + 700;
@@ -163,9 +159,8 @@ static int64_t word_until_ms(struct fixture *fixture)
 }
 
 /* The worker does not wait for its next look, a third of a lease later. */
-TEST(one_shard, ends_are_reported_at_once)
+STORED(one_shard, ends_are_reported_at_once)
 {
-	struct fixture *fixture = *state;
 	enum { HOUR_MS = 3600000 };
 	struct crowd crowd = {.is_held = true, .takes = TW_SECOND};
 	const struct tw_redis_worker_options options = {
@@ -191,10 +186,9 @@ TEST(one_shard, ends_are_reported_at_once)
 }
 
 /* Another worker may have them by then, so the worker asks again and does not claim. */
-TEST(one_shard, permits_that_come_late_are_not_used)
+STORED(one_shard, permits_that_come_late_are_not_used)
 {
 	enum { LEASE_MS = 1000 };
-	struct fixture *fixture = *state;
 	struct crowd crowd = {0};
 	struct tw_redis_options options = fixture->options;
 	const struct tw_redis_worker_options worker_options = {
@@ -221,9 +215,8 @@ TEST(one_shard, permits_that_come_late_are_not_used)
 	proxy_stop(&proxy);
 }
 
-TEST(one_shard, bad_arguments_are_refused)
+STORED(one_shard, bad_arguments_are_refused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_limits limits = {.running = 1, .per_second = 1};
 
 	assert_int_equal(tw_redis_set_limits(NULL, NULL, &limits), TW_INVALID);

@@ -91,10 +91,8 @@ static int64_t said_number(const char *name)
 	return number;
 }
 
-TEST(opened, task_is_added_shown_moved_and_cancelled)
+STORED(opened, task_is_added_shown_moved_and_cancelled)
 {
-	struct fixture *fixture = *state;
-
 	assert_int_equal(TWR("add", "--key", "order:7", "--in", "1h", "--callback",
 			     "http://shop.example/expire", "--data", "{\"a\":1}", "--header",
 			     "X-Shop: 7", "--max-attempts", "3"),
@@ -261,9 +259,8 @@ TEST(opened, group_is_dropped)
 	assert_int_equal(said_number("count"), 0);
 }
 
-TEST(opened, unknown_existing_and_leased_tasks_are_1)
+STORED(opened, unknown_existing_and_leased_tasks_are_1)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	assert_int_equal(TWR("cancel", "nobody"), 1);
@@ -294,10 +291,8 @@ TEST(opened, latest_time_of_a_task_is_shown)
 	assert_int_equal(said_number("latest_due_ms") - said_number("due_ms"), 3600 * 1000);
 }
 
-TEST(opened, namespace_is_deleted_if_it_is_unused_or_by_force)
+STORED(opened, namespace_is_deleted_if_it_is_unused_or_by_force)
 {
-	struct fixture *fixture = *state;
-
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
 	assert_int_equal(TWR("drop", "--everything"), 2);
 	assert_true(said("--everything requires --namespace"));
@@ -311,9 +306,8 @@ TEST(opened, namespace_is_deleted_if_it_is_unused_or_by_force)
 	assert_int_equal(TWR("get", "a"), 1);
 }
 
-TEST(opened, dead_letter_whose_key_a_task_has_stays)
+STORED(opened, dead_letter_whose_key_a_task_has_stays)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_info letter = {
 		.task = {.key_size = 1}, .state = TW_REDIS_DEAD, .due_ms = 1, .reason = "so"};
 
@@ -355,9 +349,8 @@ TEST(opened, dead_letter_that_is_gone_meanwhile_is_no_failure)
 	false_server_stop(&server);
 }
 
-TEST(opened, data_comes_from_a_file_or_standard_input)
+STORED(opened, data_comes_from_a_file_or_standard_input)
 {
-	struct fixture *fixture = *state;
 	char path[320];
 	char argument[330];
 	FILE *file;
@@ -431,9 +424,8 @@ TEST(opened, wrong_usage_says_which_option_and_what_it_takes)
 	assert_true(said("--timeout requires a valid TIME: ") && said("1ms to 1d"));
 }
 
-TEST(opened, bad_data_is_65)
+STORED(opened, bad_data_is_65)
 {
-	struct fixture *fixture = *state;
 	char path[320];
 	char long_key[TW_REDIS_KEY_MAX + 2];
 	char argument[330];
@@ -480,10 +472,8 @@ static int twr_with_many(const char *const *arguments, const char *option, size_
 }
 #define TWR_WITH_MANY(option, count, ...) twr_with_many(ARGUMENTS(__VA_ARGS__), option, count)
 
-TEST(opened, more_than_there_may_be_is_refused)
+STORED(opened, more_than_there_may_be_is_refused)
 {
-	struct fixture *fixture = *state;
-
 	for (size_t count = 0; count < 3; count++) {
 		assert_int_equal(TWR_WITH_MANY("--header=A: b", TW_REDIS_HEADER_COUNT_MAX + count,
 					       "add", "a", "--in=1h", "--callback", callback),
@@ -538,9 +528,8 @@ TEST(opened, renamed_commands_and_options_name_the_new_one)
 }
 
 /* The list is larger than a pipe. The exit status is that of other tools: the signal's. */
-TEST(opened, reader_that_goes_away_ends_a_list_silently)
+STORED(opened, reader_that_goes_away_ends_a_list_silently)
 {
-	struct fixture *fixture = *state;
 	const char *build = getenv("BUILD");
 	char command[512];
 	char text[64];
@@ -559,9 +548,8 @@ TEST(opened, reader_that_goes_away_ends_a_list_silently)
 	pclose(said_by_shell);
 }
 
-TEST(opened, stats_are_a_line_each_time)
+STORED(opened, stats_are_a_line_each_time)
 {
-	struct fixture *fixture = *state;
 	struct program stats;
 
 	program_start(&stats, &environment, ARGUMENTS("stats", "--every=20ms"));
@@ -592,9 +580,8 @@ TEST(opened, end_of_redis_is_reported_and_outlived_by_stats)
 	redis_server_stop(&server);
 }
 
-TEST(opened, output_that_cannot_be_written_is_71)
+STORED(opened, output_that_cannot_be_written_is_71)
 {
-	struct fixture *fixture = *state;
 	char path[320];
 	FILE *file;
 
@@ -713,9 +700,8 @@ static int worker_end(struct program *worker)
 	return exit_code;
 }
 
-TEST(opened, worker_runs_and_prints_what_was_scheduled)
+STORED(opened, worker_runs_and_prints_what_was_scheduled)
 {
-	struct fixture *fixture = *state;
 	struct program worker;
 	char url[64];
 
@@ -805,9 +791,8 @@ TEST(opened, retried_run_is_printed_with_its_time)
 	program_end(&worker);
 }
 
-TEST(opened, sigterm_in_mid_task_lets_it_finish)
+STORED(opened, sigterm_in_mid_task_lets_it_finish)
 {
-	struct fixture *fixture = *state;
 	struct program worker;
 	char url[64];
 
@@ -877,9 +862,8 @@ TEST(opened, sighup_ends_a_worker_that_does_not_ignore_it)
 	}
 }
 
-TEST(opened, task_longer_than_the_grace_is_given_back)
+STORED(opened, task_longer_than_the_grace_is_given_back)
 {
-	struct fixture *fixture = *state;
 	struct program worker;
 	char url[64];
 	int64_t before;
@@ -898,9 +882,8 @@ TEST(opened, task_longer_than_the_grace_is_given_back)
 
 /* A killed worker reports nothing; its lease ends, and another runs the task with a higher
  * token. */
-TEST(opened, task_of_a_killed_worker_runs_again_within_its_lease_and_a_second)
+STORED(opened, task_of_a_killed_worker_runs_again_within_its_lease_and_a_second)
 {
-	struct fixture *fixture = *state;
 	struct program first;
 	struct program second;
 	struct http_request one;

@@ -82,9 +82,8 @@ static json_t *task_json(const char *key)
 	return object;
 }
 
-TEST(opened, recurring_tasks_come_back_as_such)
+STORED(opened, recurring_tasks_come_back_as_such)
 {
-	struct fixture *fixture = *state;
 	int64_t due_ms;
 
 	assert_int_equal(TWR("add", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
@@ -115,9 +114,8 @@ TEST(opened, recurring_tasks_come_back_as_such)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-TEST(opened, lines_become_tasks)
+STORED(opened, lines_become_tasks)
 {
-	struct fixture *fixture = *state;
 	struct found found;
 	json_t *object;
 
@@ -157,10 +155,8 @@ TEST(opened, lines_become_tasks)
 	json_decref(object);
 }
 
-TEST(opened, lines_come_from_standard_input)
+STORED(opened, lines_come_from_standard_input)
 {
-	struct fixture *fixture = *state;
-
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\n");
 	assert_non_null(freopen(path, "r", stdin));
 	assert_int_equal(TWR("load", "-", "--json"), 0);
@@ -208,9 +204,8 @@ static const char *const bad_lines[][2] = {
 };
 enum { BAD_LINES = sizeof(bad_lines) / sizeof(bad_lines[0]) };
 
-TEST(opened, bad_lines_are_reported_by_number_and_the_others_are_added)
+STORED(opened, bad_lines_are_reported_by_number_and_the_others_are_added)
 {
-	struct fixture *fixture = *state;
 	FILE *file = file_open();
 	char expected[160];
 
@@ -233,9 +228,8 @@ TEST(opened, bad_lines_are_reported_by_number_and_the_others_are_added)
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 }
 
-TEST(opened, line_that_is_too_long_is_refused_and_the_next_goes_in)
+STORED(opened, line_that_is_too_long_is_refused_and_the_next_goes_in)
 {
-	struct fixture *fixture = *state;
 	FILE *file = file_open();
 	struct tw_redis_stats stats;
 
@@ -283,10 +277,9 @@ static int64_t script_calls(struct fixture *fixture)
 	return calls;
 }
 
-TEST(opened, many_lines_share_a_few_calls)
+STORED(opened, many_lines_share_a_few_calls)
 {
 	enum { COUNT = 2000 };
-	struct fixture *fixture = *state;
 	FILE *file = file_open();
 	int64_t before = script_calls(fixture);
 
@@ -303,10 +296,9 @@ TEST(opened, many_lines_share_a_few_calls)
 
 /* The file has 100 MB of tasks, or a tenth where memory is not measured. This runs first, for it is
  * the largest child that is measured. */
-TEST(opened, memory_is_bounded_whatever_the_file_has)
+STORED(opened, memory_is_bounded_whatever_the_file_has)
 {
 	enum { COUNT = TEST_HAS_SANITIZER ? 50 : 500, BODY = 200 * 1024 };
-	struct fixture *fixture = *state;
 	FILE *file = file_open();
 	struct rusage usage;
 
@@ -324,10 +316,8 @@ TEST(opened, memory_is_bounded_whatever_the_file_has)
 		assert_in_range(usage.ru_maxrss, 1, 48 * 1024);
 }
 
-TEST(opened, modes_are_for_all_lines)
+STORED(opened, modes_are_for_all_lines)
 {
-	struct fixture *fixture = *state;
-
 	add_task(fixture->redis, "there", TW_HOUR);
 	file_write("{\"key\":\"there\",\"in\":\"2h\",\"body\":\"x\"}\n"
 		   "{\"key\":\"new\",\"in\":\"2h\"}\n"
@@ -362,9 +352,8 @@ TEST(opened, wrong_usage_of_files_is_reported)
 		    said("0 added, 0 refused"));
 }
 
-TEST(opened, lost_reply_ends_it_and_reports_the_line)
+STORED(opened, lost_reply_ends_it_and_reports_the_line)
 {
-	struct fixture *fixture = *state;
 	struct proxy proxy;
 	FILE *file = file_open();
 
@@ -494,9 +483,8 @@ static void assert_same_lines(const json_t *before, const json_t *after)
 	}
 }
 
-TEST(opened, lists_are_a_backup)
+STORED(opened, lists_are_a_backup)
 {
-	struct fixture *fixture = *state;
 	json_t *before;
 	json_t *after;
 
@@ -636,9 +624,8 @@ static void leases_forget(json_t *lines)
 	assert_int_equal(leased, KINDS);
 }
 
-TEST(opened, tasks_in_every_condition_come_back_as_they_were)
+STORED(opened, tasks_in_every_condition_come_back_as_they_were)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_stats stats;
 	json_t *before;
 	json_t *after;
@@ -667,9 +654,8 @@ TEST(opened, tasks_in_every_condition_come_back_as_they_were)
 }
 
 /* The period continues from the occurrence, and not from the retry or the lease. */
-TEST(opened, restored_rhythm_goes_on)
+STORED(opened, restored_rhythm_goes_on)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .every = TW_HOUR};
 	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
 	struct tw_redis_batch *batch;
@@ -690,9 +676,8 @@ TEST(opened, restored_rhythm_goes_on)
 }
 
 /* An occurrence by the calendar has ended, and no worker has written the next one. */
-TEST(opened, occurrence_that_has_ended_does_not_come_back)
+STORED(opened, occurrence_that_has_ended_does_not_come_back)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .cron = "30 4 1 * *"};
 	struct found copied;
 	int64_t first_ms;
@@ -739,10 +724,9 @@ static int progress_count(void)
 }
 
 /* The lines come in batches, as they are asked for, until the progress was printed a few times. */
-TEST(opened, progress_is_printed_ten_times_a_second_at_most)
+STORED(opened, progress_is_printed_ten_times_a_second_at_most)
 {
 	enum { TOLD = 4, BATCH = 256, BATCHES_MAX = 20000 };
-	struct fixture *fixture = *state;
 	int64_t start;
 	FILE *file;
 

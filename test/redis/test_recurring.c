@@ -34,9 +34,8 @@ static enum tw_status ack(struct fixture *fixture, const struct tw_redis_batch *
 	return finish_job(fixture->redis, batch, TW_REDIS_DONE);
 }
 
-TEST(fixture, occurrences_follow_each_other_without_a_drift)
+STORED(fixture, occurrences_follow_each_other_without_a_drift)
 {
-	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	uint64_t token = 0;
 
@@ -73,9 +72,8 @@ static struct found after_missed(struct fixture *fixture, enum tw_redis_missed m
 	return find_task(fixture->redis, "a");
 }
 
-TEST(fixture, missed_times_are_made_up_for_by_one_run)
+STORED(fixture, missed_times_are_made_up_for_by_one_run)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 	int64_t before;
 	int64_t first;
@@ -90,9 +88,8 @@ TEST(fixture, missed_times_are_made_up_for_by_one_run)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, missed_times_are_skipped)
+STORED(fixture, missed_times_are_skipped)
 {
-	struct fixture *fixture = *state;
 	int64_t before;
 	int64_t first;
 	struct found found = after_missed(fixture, TW_REDIS_MISSED_SKIP, &first, &before);
@@ -102,9 +99,8 @@ TEST(fixture, missed_times_are_skipped)
 	assert_int_equal((found.due_ms - first) % PERIOD_MS, 0);
 }
 
-TEST(fixture, missed_times_are_all_made_up_for)
+STORED(fixture, missed_times_are_all_made_up_for)
 {
-	struct fixture *fixture = *state;
 	int64_t before;
 	int64_t first;
 	struct found found = after_missed(fixture, TW_REDIS_MISSED_ALL, &first, &before);
@@ -113,9 +109,8 @@ TEST(fixture, missed_times_are_all_made_up_for)
 }
 
 /* A program adds its tasks again at each start. */
-TEST(fixture, same_beginning_in_the_past_means_the_same_times)
+STORED(fixture, same_beginning_in_the_past_means_the_same_times)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
 	int64_t now_ms = stats_of(fixture->redis).now_ms;
 	int64_t due_ms[2];
@@ -136,9 +131,8 @@ TEST(fixture, same_beginning_in_the_past_means_the_same_times)
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 }
 
-TEST(fixture, same_period_again_keeps_the_occurrence)
+STORED(fixture, same_period_again_keeps_the_occurrence)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_SKIP);
 	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
 	struct tw_redis_batch *batch;
@@ -175,9 +169,8 @@ TEST(fixture, same_period_again_keeps_the_occurrence)
 	}
 }
 
-TEST(fixture, another_rhythm_begins_again)
+STORED(fixture, another_rhythm_begins_again)
 {
-	struct fixture *fixture = *state;
 	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
 	struct tw_redis_task first = recurring("a", 0, TW_REDIS_MISSED_ONE);
 	struct tw_redis_task others[6];
@@ -207,9 +200,8 @@ TEST(fixture, another_rhythm_begins_again)
 	}
 }
 
-TEST(fixture, cancelled_occurrence_is_followed_by_the_next)
+STORED(fixture, cancelled_occurrence_is_followed_by_the_next)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
 	int64_t due_ms;
 
@@ -225,9 +217,8 @@ TEST(fixture, cancelled_occurrence_is_followed_by_the_next)
 }
 
 /* A move is for this occurrence only. */
-TEST(fixture, moved_occurrence_moves_no_other)
+STORED(fixture, moved_occurrence_moves_no_other)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
 	struct tw_redis_batch *batch;
 	int64_t due_ms;
@@ -242,9 +233,8 @@ TEST(fixture, moved_occurrence_moves_no_other)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms + TW_HOUR / TW_MILLISECOND);
 }
 
-TEST(fixture, ended_while_it_runs_it_is_the_last)
+STORED(fixture, ended_while_it_runs_it_is_the_last)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
@@ -263,9 +253,8 @@ static struct found occurrence_letter(struct fixture *fixture, int64_t due_ms, c
 	return find_dead(fixture->redis, key);
 }
 
-TEST(fixture, dead_occurrence_is_followed_by_the_next)
+STORED(fixture, dead_occurrence_is_followed_by_the_next)
 {
-	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	struct found found;
@@ -280,10 +269,9 @@ TEST(fixture, dead_occurrence_is_followed_by_the_next)
 }
 
 /* Each letter becomes a task of its own while the recurring task goes on. */
-TEST(fixture, dead_occurrences_can_be_retried)
+STORED(fixture, dead_occurrences_can_be_retried)
 {
 	enum { COUNT = 3 };
-	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	struct tw_redis_batch *batch;
 	struct found found;
@@ -315,9 +303,8 @@ TEST(fixture, dead_occurrences_can_be_retried)
 }
 
 /* The key has no room for a due time in the letter's key. */
-TEST(fixture, letter_of_a_long_key_has_that_key)
+STORED(fixture, letter_of_a_long_key_has_that_key)
 {
-	struct fixture *fixture = *state;
 	char key[TW_REDIS_KEY_MAX + 1];
 	struct tw_redis_task task = {.key = key, .every = TW_HOUR};
 	struct tw_redis_batch *batch;
@@ -336,9 +323,8 @@ TEST(fixture, letter_of_a_long_key_has_that_key)
 	assert_int_equal(stats_of(fixture->redis).dead, 2);
 }
 
-TEST(fixture, failed_occurrence_keeps_its_time)
+STORED(fixture, failed_occurrence_keeps_its_time)
 {
-	struct fixture *fixture = *state;
 	int64_t first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
 
@@ -352,9 +338,8 @@ TEST(fixture, failed_occurrence_keeps_its_time)
 }
 
 /* Its worker died in its last attempt. */
-TEST(fixture, buried_occurrence_is_followed_by_the_next)
+STORED(fixture, buried_occurrence_is_followed_by_the_next)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ONE);
 	int64_t first;
 	char key[KEY_SIZE];
@@ -369,9 +354,8 @@ TEST(fixture, buried_occurrence_is_followed_by_the_next)
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + TW_HOUR / TW_MILLISECOND);
 }
 
-TEST(fixture, overtaken_run_sets_nothing)
+STORED(fixture, overtaken_run_sets_nothing)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = recurring("a", 0, TW_REDIS_MISSED_ALL);
 	struct tw_redis_batch *late;
 	struct tw_redis_batch *now;
@@ -391,9 +375,8 @@ TEST(fixture, overtaken_run_sets_nothing)
 	tw_redis_batch_free(now);
 }
 
-TEST(fixture, plain_task_takes_the_place_of_a_recurring_one)
+STORED(fixture, plain_task_takes_the_place_of_a_recurring_one)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
@@ -406,9 +389,8 @@ TEST(fixture, plain_task_takes_the_place_of_a_recurring_one)
 }
 
 /* The order is that of the array, also for one key. */
-TEST(fixture, many_are_added_with_others)
+STORED(fixture, many_are_added_with_others)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_task once = {.key = "a", .key_size = 1, .delay = TW_HOUR};
 	struct tw_redis_task tasks[5] = {once, recurring("a", 0, TW_REDIS_MISSED_ONE), once,
 					 recurring("b", 0, TW_REDIS_MISSED_ONE), once};
@@ -432,9 +414,8 @@ static bool task_copy(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-TEST(fixture, listings_show_how_it_recurs)
+STORED(fixture, listings_show_how_it_recurs)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task found;
 
 	for (enum tw_redis_missed missed = 0; missed <= TW_REDIS_MISSED_ALL; missed++) {
@@ -453,10 +434,9 @@ TEST(fixture, listings_show_how_it_recurs)
 }
 
 /* Redis reports when the next one is due: no worker waits for its next look. */
-TEST(fixture, worker_runs_each_occurrence_once_and_never_early)
+STORED(fixture, worker_runs_each_occurrence_once_and_never_early)
 {
 	enum { RUNS = 10 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.poll = 10 * TW_SECOND};
 	struct tw_redis_worker *worker;
 	struct runs runs;
@@ -516,11 +496,10 @@ static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *in
 }
 
 /* The next time follows `missed` among the times that are not too old. */
-TEST(fixture, occurrences_that_would_begin_too_late_are_skipped)
+STORED(fixture, occurrences_that_would_begin_too_late_are_skipped)
 {
 	static const int after[] = {10, 11, 9}; /* periods */
 	static const uint64_t counts[] = {1, 1, 9};
-	struct fixture *fixture = *state;
 	int64_t hour_ms = TW_HOUR / TW_MILLISECOND;
 	struct tw_redis_info once = {.task = {.key = "b", .key_size = 1, .grace = TW_SECOND}};
 
@@ -552,9 +531,8 @@ static enum tw_status restore_as(struct fixture *fixture, enum tw_redis_mode mod
 	return status;
 }
 
-TEST(fixture, restored_task_replaces_all_of_another_as_its_mode_says)
+STORED(fixture, restored_task_replaces_all_of_another_as_its_mode_says)
 {
-	struct fixture *fixture = *state;
 	int64_t due_ms;
 
 	assert_int_equal(restore_as(fixture, TW_REDIS_REPLACE, "a"), TW_NOT_FOUND);

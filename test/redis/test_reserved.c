@@ -25,9 +25,8 @@ enum { FIELDS = 4 };
 
 #define SPOIL(filled) memset(filled, 0xff, sizeof(*(filled)))
 
-TEST(fixture, options_with_a_reserved_field_are_refused)
+STORED(fixture, options_with_a_reserved_field_are_refused)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
 	struct tw_redis_worker_options worker_options = {0};
 	struct tw_redis_worker *worker;
@@ -41,9 +40,9 @@ TEST(fixture, options_with_a_reserved_field_are_refused)
 	assert_null(worker);
 }
 
-TEST(fixture, task_with_a_reserved_field_is_refused)
+STORED(fixture, task_with_a_reserved_field_is_refused)
 {
-	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_task tasks[2] = {{.key = "one", .key_size = 3},
 					 {.key = "two", .key_size = 3}};
 	struct tw_redis_info info = {.task = tasks[0]};
@@ -63,9 +62,9 @@ TEST(fixture, task_with_a_reserved_field_is_refused)
 	assert_int_equal(stats_of(redis).tasks, 1);
 }
 
-TEST(fixture, limits_with_a_reserved_field_are_refused)
+STORED(fixture, limits_with_a_reserved_field_are_refused)
 {
-	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis *redis = fixture->redis;
 	const char *const groups[] = {NULL, "group"};
 
 	for (size_t i = 0; i < 2; i++) {
@@ -79,9 +78,9 @@ TEST(fixture, limits_with_a_reserved_field_are_refused)
 	}
 }
 
-TEST(fixture, job_with_a_reserved_field_is_refused)
+STORED(fixture, job_with_a_reserved_field_is_refused)
 {
-	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_batch *batch = claim_new(redis, "one", TW_MINUTE);
 	struct tw_redis_job job = *only_job(batch);
 
@@ -92,9 +91,8 @@ TEST(fixture, job_with_a_reserved_field_is_refused)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, reserved_fields_of_errors_become_0)
+STORED(fixture, reserved_fields_of_errors_become_0)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_error error;
 	struct tw_redis *redis;
 
@@ -121,9 +119,9 @@ static bool see(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-TEST(fixture, reserved_fields_of_what_a_namespace_has_become_0)
+STORED(fixture, reserved_fields_of_what_a_namespace_has_become_0)
 {
-	struct tw_redis *redis = ((struct fixture *)*state)->redis;
+	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_task task = {.key = "one", .key_size = 3, .group = "group"};
 	struct tw_redis_group_stats row;
 	struct tw_redis_stats stats;
@@ -144,9 +142,8 @@ TEST(fixture, reserved_fields_of_what_a_namespace_has_become_0)
 	assert_int_equal(seen, 2);
 }
 
-TEST(fixture, reserved_fields_of_what_a_worker_has_become_0)
+STORED(fixture, reserved_fields_of_what_a_worker_has_become_0)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker_info row;
 	struct tw_redis_host_stats host;

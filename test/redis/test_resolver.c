@@ -106,11 +106,10 @@ static void add_slow(struct tw_redis *redis, int first, int count)
 	WAIT_UNTIL(lookups_begun() >= begun + (size_t)count);
 }
 
-TEST(opened, slow_lookups_of_hosts_hold_up_nobody)
+STORED(opened, slow_lookups_of_hosts_hold_up_nobody)
 {
 	/* Newer versions of libcurl have 20 threads for lookups by default. */
 	enum { SLOW = 25 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.http_connect_timeout = TW_SECOND};
 	struct tw_redis_worker *worker;
 	int64_t before;
@@ -143,9 +142,8 @@ TEST(opened, slow_lookups_of_hosts_hold_up_nobody)
 }
 
 /* The stream keeps its connection busy, and the server at the old address keeps answering. */
-TEST(opened, steady_callbacks_follow_a_changed_name)
+STORED(opened, steady_callbacks_follow_a_changed_name)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.connection_age = TW_SECOND};
 	struct tw_redis_worker *worker;
 	char url[64];
@@ -173,10 +171,9 @@ static void add_host(struct fixture *fixture, const char *key, const char *host)
 	add_callback(fixture->redis, key, url, 2);
 }
 
-TEST(opened, host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form)
+STORED(opened, host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_form)
 {
 	static const char *const denied[] = {"xn--bcher-kva.invalid", "evil.invalid"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {.retry_first = TW_MILLISECOND, .deny = denied};
 	struct tw_redis_worker *worker;
 

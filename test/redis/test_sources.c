@@ -424,13 +424,12 @@ TEST(opened, namespace_with_another_number_of_shards_is_unfit)
 	WAIT_UNTIL(count_clients(*state) == 1);
 }
 
-TEST(opened, as_many_namespaces_as_there_may_be_are_served)
+STORED(opened, as_many_namespaces_as_there_may_be_are_served)
 {
 	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX];
 	char texts[TW_REDIS_SOURCES_MAX][NAME_SIZE];
 	struct tw_redis_worker_options options = {.sources = sources,
 						  .source_count = TW_REDIS_SOURCES_MAX};
-	struct fixture *fixture = *state;
 	struct tw_redis *last;
 	struct tw_redis_worker *worker;
 

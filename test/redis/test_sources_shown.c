@@ -111,9 +111,8 @@ static void assert_adds_up(const struct page_reply *reply, const char *name_spac
 	program_end(&program);
 }
 
-TEST(opened, metrics_of_each_namespace_add_up_with_its_tasks)
+STORED(opened, metrics_of_each_namespace_add_up_with_its_tasks)
 {
-	struct fixture *fixture = *state;
 	const char *name = fixture->name_space;
 	const struct tw_redis_task grouped = {
 		.key = "g", .key_size = 1, .delay = TW_HOUR, .group = "g"};
@@ -186,9 +185,8 @@ static void assert_number(const json_t *row, const char *name, json_int_t number
 	assert_int_equal(json_integer_value(json_object_get(row, name)), number);
 }
 
-TEST(opened, page_shows_each_namespace)
+STORED(opened, page_shows_each_namespace)
 {
-	struct fixture *fixture = *state;
 	const char *const names[] = {fixture->name_space, second_name};
 	const json_int_t dead[] = {2, 1};
 	struct program program;
@@ -233,9 +231,8 @@ TEST(opened, page_shows_each_namespace)
 }
 
 /* One worker serves both namespaces, and the other serves the second under a name of its own. */
-TEST(opened, workers_of_a_namespace_are_listed)
+STORED(opened, workers_of_a_namespace_are_listed)
 {
-	struct fixture *fixture = *state;
 	int64_t good_until = redis_server_now(&fixture->server) + 25000;
 	struct program program;
 	char own[24];

@@ -342,12 +342,11 @@ static void assert_denied(const char *host, const char *reason)
 	assert_string_equal(end.reason, reason);
 }
 
-TEST(opened, denied_network_is_not_called_by_whatever_name)
+STORED(opened, denied_network_is_not_called_by_whatever_name)
 {
 	static const char *const hosts[] = {
 		"127.0.0.1", "localhost",    "a.localhost", "2130706433",
 		"0x7f.1",    "017700000001", "0.0.0.0",     "[::ffff:127.0.0.1]"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture, NULL, LIST("127.0.0.0/8", "::1"));
 
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
@@ -363,9 +362,8 @@ TEST(opened, denied_network_is_not_called_by_whatever_name)
 	worker_stop(worker);
 }
 
-TEST(opened, allowed_host_is_called_and_no_other)
+STORED(opened, allowed_host_is_called_and_no_other)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
 		start(fixture, LIST("localhost", "*.shop.localhost"), LIST("127.0.0.0/8"));
 
@@ -382,9 +380,8 @@ TEST(opened, allowed_host_is_called_and_no_other)
 	worker_stop(worker);
 }
 
-TEST(opened, denied_host_is_not_looked_up_however_it_is_written)
+STORED(opened, denied_host_is_not_looked_up_however_it_is_written)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture, NULL, LIST("localhost"));
 
 	add_host(fixture, "LocalHost");
@@ -402,11 +399,10 @@ TEST(opened, denied_host_is_not_looked_up_however_it_is_written)
 	worker_stop(worker);
 }
 
-TEST(opened, link_local_addresses_are_not_called)
+STORED(opened, link_local_addresses_are_not_called)
 {
 	static const char *const hosts[] = {"169.254.169.254", "[::ffff:169.254.169.254]",
 					    "[fe80::1]", "2852039166"};
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture, NULL, NULL);
 
 	for (size_t i = 0; i < 4; i++)
@@ -432,9 +428,8 @@ static bool machine_has_ipv6(void)
 }
 
 /* The name has a denied address, and another one where nobody answers. */
-TEST(opened, host_with_an_address_that_is_allowed_is_tried_again)
+STORED(opened, host_with_an_address_that_is_allowed_is_tried_again)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	if (!machine_has_ipv6())
@@ -448,9 +443,8 @@ TEST(opened, host_with_an_address_that_is_allowed_is_tried_again)
 	worker_stop(worker);
 }
 
-TEST(opened, worker_of_twr_allows_and_denies)
+STORED(opened, worker_of_twr_allows_and_denies)
 {
-	struct fixture *fixture = *state;
 	const struct program_environment environment = {.url = fixture->server.url,
 							.name_space = fixture->name_space};
 	struct program program;

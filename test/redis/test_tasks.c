@@ -22,9 +22,8 @@ static void ack_is(struct tw_redis *redis, const struct tw_redis_batch *batch,
 	assert_int_equal(finish_job(redis, batch, TW_REDIS_DONE), expected);
 }
 
-TEST(fixture, task_is_claimed_when_it_is_due_and_not_before)
+STORED(fixture, task_is_claimed_when_it_is_due_and_not_before)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 	int64_t added = redis_server_now(&fixture->server);
 
@@ -38,9 +37,8 @@ TEST(fixture, task_is_claimed_when_it_is_due_and_not_before)
 	assert_nothing_due(fixture->redis, "a");
 }
 
-TEST(fixture, task_due_in_the_past_is_due_now)
+STORED(fixture, task_due_in_the_past_is_due_now)
 {
-	struct fixture *fixture = *state;
 	int64_t now = redis_server_now(&fixture->server);
 	int64_t due = 0;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .at_ms = 1000};
@@ -52,9 +50,8 @@ TEST(fixture, task_due_in_the_past_is_due_now)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, due_time_is_returned_and_rounded_up)
+STORED(fixture, due_time_is_returned_and_rounded_up)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_HOUR + 1};
 	int64_t now = redis_server_now(&fixture->server);
 	int64_t due = 0;
@@ -67,9 +64,8 @@ TEST(fixture, due_time_is_returned_and_rounded_up)
 	assert_int_equal(due, now + 12345);
 }
 
-TEST(fixture, claim_returns_when_to_look_again)
+STORED(fixture, claim_returns_when_to_look_again)
 {
-	struct fixture *fixture = *state;
 	unsigned shard = shard_of(fixture->redis, "a");
 	struct tw_redis_batch *batch = NULL;
 	tw_duration next = 0;
@@ -85,9 +81,8 @@ TEST(fixture, claim_returns_when_to_look_again)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
+STORED(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch = NULL;
 	unsigned shard = shard_of(fixture->redis, "a");
 	tw_duration next = -1;
@@ -114,7 +109,7 @@ TEST(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, second_add_as_new_exists_and_changes_nothing)
+STORED(fixture, second_add_as_new_exists_and_changes_nothing)
 {
 	static const struct tw_redis_task first = {.key = "b",
 						   .key_size = 1,
@@ -128,7 +123,6 @@ TEST(fixture, second_add_as_new_exists_and_changes_nothing)
 						    .body_size = 6,
 						    .delay = TW_HOUR,
 						    .mode = TW_REDIS_NEW};
-	struct fixture *fixture = *state;
 	struct found before;
 	struct found after;
 
@@ -143,9 +137,8 @@ TEST(fixture, second_add_as_new_exists_and_changes_nothing)
 	assert_string_equal(find_task(fixture->redis, "b").body, "first");
 }
 
-TEST(fixture, replaced_task_runs_as_the_new_one_only)
+STORED(fixture, replaced_task_runs_as_the_new_one_only)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .delay = TW_MINUTE, .body = "old", .body_size = 3};
 	struct tw_redis_batch *batch;
@@ -161,19 +154,16 @@ TEST(fixture, replaced_task_runs_as_the_new_one_only)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(fixture, replace_wants_a_task_to_replace)
+STORED(fixture, replace_wants_a_task_to_replace)
 {
-	struct fixture *fixture = *state;
-
 	assert_int_equal(try_add(fixture->redis, "a", 0, TW_REDIS_REPLACE), TW_NOT_FOUND);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	add_task(fixture->redis, "a", TW_HOUR);
 	assert_int_equal(try_add(fixture->redis, "a", TW_MINUTE, TW_REDIS_REPLACE), TW_OK);
 }
 
-TEST(fixture, run_of_a_replaced_task_does_not_end_the_new_one)
+STORED(fixture, run_of_a_replaced_task_does_not_end_the_new_one)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *old;
 	struct tw_redis_batch *new;
 
@@ -189,11 +179,10 @@ TEST(fixture, run_of_a_replaced_task_does_not_end_the_new_one)
 	tw_redis_batch_free(new);
 }
 
-TEST(fixture, keys_and_bodies_are_any_bytes)
+STORED(fixture, keys_and_bodies_are_any_bytes)
 {
 	static char key[TW_REDIS_KEY_MAX];
 	static char body[TW_REDIS_BODY_MAX];
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = {
 		.key = key, .key_size = sizeof(key), .body = body, .body_size = sizeof(body)};
 	struct tw_redis_batch *batch = NULL;
@@ -222,9 +211,8 @@ static bool is_given_none(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-TEST(fixture, bad_arguments_are_invalid)
+STORED(fixture, bad_arguments_are_invalid)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_batch *batch = NULL;
 
@@ -256,13 +244,12 @@ TEST(fixture, bad_arguments_are_invalid)
 	tw_redis_batch_free(NULL);
 }
 
-TEST(fixture, many_are_added_and_each_has_its_status)
+STORED(fixture, many_are_added_and_each_has_its_status)
 {
 	enum { COUNT = 1500 };
 	static struct tw_redis_task tasks[COUNT];
 	static struct tw_redis_added each[COUNT];
 	static char keys[COUNT][KEY_SIZE];
-	struct fixture *fixture = *state;
 
 	add_task(fixture->redis, "task-700", TW_HOUR);
 	for (int i = 0; i < COUNT; i++) {
@@ -292,9 +279,8 @@ TEST(fixture, many_are_added_and_each_has_its_status)
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 0, NULL));
 }
 
-TEST(fixture, first_of_many_that_is_not_added_is_the_answer)
+STORED(fixture, first_of_many_that_is_not_added_is_the_answer)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_task tasks[] = {
 		{.key = "there", .key_size = 5, .mode = TW_REDIS_NEW},
 		{.key = "bad", .key_size = 3, .url = "ftp://host/"},
@@ -313,14 +299,13 @@ TEST(fixture, first_of_many_that_is_not_added_is_the_answer)
 	assert_int_equal(tw_redis_add(fixture->redis, tasks + 2, 1, NULL), TW_NOT_FOUND);
 }
 
-TEST(fixture, each_task_that_is_added_is_counted)
+STORED(fixture, each_task_that_is_added_is_counted)
 {
 	enum { MANY = 600 };
 	static struct tw_redis_task tasks[MANY];
 	static char keys[MANY][KEY_SIZE];
 	const struct tw_redis_task recurring = {
 		.key = "every", .key_size = 5, .delay = TW_HOUR, .every = TW_HOUR};
-	struct fixture *fixture = *state;
 	struct tw_redis *redis = fixture->redis;
 
 	assert_int_equal(stats_of(redis).added, 0);
@@ -351,10 +336,8 @@ TEST(fixture, each_task_that_is_added_is_counted)
 	assert_int_equal(stats_of(redis).added, 4 + MANY);
 }
 
-TEST(fixture, task_cancelled_150_s_ahead_leaves_nothing_behind)
+STORED(fixture, task_cancelled_150_s_ahead_leaves_nothing_behind)
 {
-	struct fixture *fixture = *state;
-
 	add_task(fixture->redis, "a", 150 * TW_SECOND);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 	/* Nothing is left that could run or expire. */
@@ -363,19 +346,16 @@ TEST(fixture, task_cancelled_150_s_ahead_leaves_nothing_behind)
 	assert_nothing_due(fixture->redis, "a");
 }
 
-TEST(fixture, cancel_and_move_of_an_unknown_task_report_it)
+STORED(fixture, cancel_and_move_of_an_unknown_task_report_it)
 {
-	struct fixture *fixture = *state;
-
 	assert_int_equal(cancel_task(fixture->redis, "nobody"), TW_NOT_FOUND);
 	assert_int_equal(move_task(fixture->redis, "nobody", TW_SECOND), TW_NOT_FOUND);
 	assert_int_equal(find_task(fixture->redis, "nobody").status, TW_NOT_FOUND);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(fixture, moved_task_is_due_sooner_or_later)
+STORED(fixture, moved_task_is_due_sooner_or_later)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 	int64_t now;
 
@@ -392,9 +372,8 @@ TEST(fixture, moved_task_is_due_sooner_or_later)
 	assert_int_equal(find_task(fixture->redis, "later").due_ms, now);
 }
 
-TEST(fixture, leased_task_is_neither_moved_nor_cancelled)
+STORED(fixture, leased_task_is_neither_moved_nor_cancelled)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	batch = claim_new(fixture->redis, "a", long_lease);
@@ -406,9 +385,8 @@ TEST(fixture, leased_task_is_neither_moved_nor_cancelled)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale)
+STORED(fixture, task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	batch = claim_new(fixture->redis, "a", long_lease);
@@ -420,9 +398,8 @@ TEST(fixture, task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale)
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 }
 
-TEST(fixture, task_on_lease_is_nobody_elses)
+STORED(fixture, task_on_lease_is_nobody_elses)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis *other = client_open(&fixture->options);
 	struct tw_redis_batch *batch;
 
@@ -432,9 +409,8 @@ TEST(fixture, task_on_lease_is_nobody_elses)
 	tw_redis_close(other);
 }
 
-TEST(fixture, ended_lease_gives_the_task_to_another_with_a_higher_token)
+STORED(fixture, ended_lease_gives_the_task_to_another_with_a_higher_token)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *first;
 	struct tw_redis_batch *second;
 	enum tw_status each;
@@ -456,9 +432,8 @@ TEST(fixture, ended_lease_gives_the_task_to_another_with_a_higher_token)
 	tw_redis_batch_free(second);
 }
 
-TEST(fixture, ended_lease_that_nobody_took_over_is_still_good)
+STORED(fixture, ended_lease_that_nobody_took_over_is_still_good)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	batch = claim_new(fixture->redis, "a", long_lease);
@@ -467,9 +442,8 @@ TEST(fixture, ended_lease_that_nobody_took_over_is_still_good)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, extended_lease_ends_later)
+STORED(fixture, extended_lease_ends_later)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	batch = claim_new(fixture->redis, "a", short_lease);
@@ -481,9 +455,8 @@ TEST(fixture, extended_lease_ends_later)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, lease_may_be_made_to_end_sooner)
+STORED(fixture, lease_may_be_made_to_end_sooner)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *first;
 	struct tw_redis_batch *second;
 
@@ -496,9 +469,8 @@ TEST(fixture, lease_may_be_made_to_end_sooner)
 	tw_redis_batch_free(second);
 }
 
-TEST(fixture, jobs_of_several_shards_are_acknowledged_together)
+STORED(fixture, jobs_of_several_shards_are_acknowledged_together)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_job jobs[20];
 	struct tw_redis_batch *batches[4] = {0};
 	enum tw_status each[20];
@@ -522,9 +494,8 @@ TEST(fixture, jobs_of_several_shards_are_acknowledged_together)
 		tw_redis_batch_free(batches[i]);
 }
 
-TEST(fixture, released_task_is_due_at_once_and_the_attempt_does_not_count)
+STORED(fixture, released_task_is_due_at_once_and_the_attempt_does_not_count)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *first;
 	struct tw_redis_batch *second;
 
@@ -559,9 +530,8 @@ static void fail_once(struct fixture *fixture, const char *key, tw_duration retr
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, failed_task_waits_and_is_dead_after_its_attempts)
+STORED(fixture, failed_task_waits_and_is_dead_after_its_attempts)
 {
-	struct fixture *fixture = *state;
 	struct found found;
 	int64_t now;
 
@@ -597,10 +567,8 @@ static int64_t server_microseconds(struct fixture *fixture)
 	return now;
 }
 
-TEST(fixture, next_attempt_is_not_a_fraction_of_a_millisecond_early)
+STORED(fixture, next_attempt_is_not_a_fraction_of_a_millisecond_early)
 {
-	struct fixture *fixture = *state;
-
 	add_with_attempts(fixture, "a", 100);
 	for (int i = 0; i < 30; i++) {
 		struct tw_redis_batch *batch = await_claim(fixture->redis, "a", long_lease);
@@ -613,11 +581,10 @@ TEST(fixture, next_attempt_is_not_a_fraction_of_a_millisecond_early)
 	}
 }
 
-TEST(fixture, added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early)
+STORED(fixture, added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early)
 {
 	const struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .delay = 5 * TW_MILLISECOND + TW_MICROSECOND};
-	struct fixture *fixture = *state;
 
 	for (int i = 0; i < 60; i++) {
 		int64_t before = server_microseconds(fixture);
@@ -632,9 +599,8 @@ TEST(fixture, added_and_moved_tasks_are_not_a_fraction_of_a_millisecond_early)
 	}
 }
 
-TEST(fixture, task_that_fails_for_good_is_dead_at_once)
+STORED(fixture, task_that_fails_for_good_is_dead_at_once)
 {
-	struct fixture *fixture = *state;
 	char reason[400];
 
 	memset(reason, 'r', sizeof(reason) - 1);
@@ -645,9 +611,8 @@ TEST(fixture, task_that_fails_for_good_is_dead_at_once)
 	assert_int_equal(find_dead(fixture->redis, "a").attempts, 1);
 }
 
-TEST(fixture, dead_letter_is_retried_once_or_dropped)
+STORED(fixture, dead_letter_is_retried_once_or_dropped)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	add_with_attempts(fixture, "a", 1);
@@ -668,10 +633,8 @@ TEST(fixture, dead_letter_is_retried_once_or_dropped)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-TEST(fixture, dead_letter_is_not_retried_over_a_new_task)
+STORED(fixture, dead_letter_is_not_retried_over_a_new_task)
 {
-	struct fixture *fixture = *state;
-
 	add_with_attempts(fixture, "a", 1);
 	fail_once(fixture, "a", 0, "no");
 	add_task(fixture->redis, "a", TW_HOUR);
@@ -704,9 +667,8 @@ static bool list_one(void *context, const struct tw_redis_info *info)
 	return ++listing->count != listing->limit;
 }
 
-TEST(fixture, every_task_is_listed_once_by_due_time)
+STORED(fixture, every_task_is_listed_once_by_due_time)
 {
-	struct fixture *fixture = *state;
 	struct listing listing = {.sorted = true};
 	char key[KEY_SIZE];
 
@@ -735,19 +697,16 @@ static bool cancel_one(void *context, const struct tw_redis_info *info)
 			       TW_REDIS_OCCURRENCE) == TW_OK;
 }
 
-TEST(fixture, listing_may_call_the_same_redis)
+STORED(fixture, listing_may_call_the_same_redis)
 {
-	struct fixture *fixture = *state;
-
 	add_tasks(fixture->redis, 50, TW_HOUR, TW_MILLISECOND);
 	assert_ok(fixture->redis,
 		  tw_redis_each(fixture->redis, TW_REDIS_TASKS, cancel_one, fixture));
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(fixture, stats_count_what_there_is)
+STORED(fixture, stats_count_what_there_is)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_stats stats;
 	struct tw_redis_batch *batch;
 
@@ -765,9 +724,8 @@ TEST(fixture, stats_count_what_there_is)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, default_is_the_number_that_the_namespace_has_or_one)
+STORED(fixture, default_is_the_number_that_the_namespace_has_or_one)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_options options = fixture->options;
 	struct tw_redis *others[3];
 	char name[40];
@@ -788,9 +746,8 @@ TEST(fixture, default_is_the_number_that_the_namespace_has_or_one)
 		tw_redis_close(others[i]);
 }
 
-TEST(fixture, scripts_that_redis_forgets_are_sent_again)
+STORED(fixture, scripts_that_redis_forgets_are_sent_again)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_batch *batch;
 
 	for (int i = 0; i < 3; i++) {
@@ -874,9 +831,8 @@ static void model_step(struct fixture *fixture, struct modelled *modelled, const
 	}
 }
 
-TEST(fixture, random_calls_answer_as_the_model_does)
+STORED(fixture, random_calls_answer_as_the_model_does)
 {
-	struct fixture *fixture = *state;
 	struct modelled keys[MODEL_KEYS] = {0};
 	struct random random = random_from(seed_choose(), 0);
 	char key[KEY_SIZE];
@@ -904,9 +860,8 @@ static bool grace_each(void *context, const struct tw_redis_info *info)
 	return false;
 }
 
-TEST(fixture, task_that_would_begin_too_late_is_skipped)
+STORED(fixture, task_that_would_begin_too_late_is_skipped)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_task task = {.key = "a", .key_size = 1, .grace = 2 * TW_SECOND - 1};
 	struct tw_redis_batch *batch;
 	tw_duration grace = 0;
@@ -931,9 +886,8 @@ TEST(fixture, task_that_would_begin_too_late_is_skipped)
 	tw_redis_batch_free(batch);
 }
 
-TEST(fixture, longest_grace_and_most_attempts_are_taken)
+STORED(fixture, longest_grace_and_most_attempts_are_taken)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_task task = {
 		.key = "a", .key_size = 1, .grace = TW_REDIS_DELAY_MAX, .max_attempts = 1000000};
 	struct tw_redis_batch *batch;

@@ -575,9 +575,8 @@ static void history_run(struct model *model)
 	}
 }
 
-TEST(fixture, scripts_take_turns_as_the_model_does)
+STORED(fixture, scripts_take_turns_as_the_model_does)
 {
-	struct fixture *fixture = *state;
 	const char *given = getenv("HISTORIES");
 	int count = given ? atoi(given) : HISTORIES;
 	uint64_t seed = seed_choose();

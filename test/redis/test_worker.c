@@ -47,9 +47,8 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 	return stats;
 }
 
-TEST(opened, task_due_in_a_second_runs_once_and_never_early)
+STORED(opened, task_due_in_a_second_runs_once_and_never_early)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	int64_t added = wall_clock();
 	struct run_seen run;
@@ -66,10 +65,9 @@ TEST(opened, task_due_in_a_second_runs_once_and_never_early)
 	worker_stop(worker);
 }
 
-TEST(opened, many_tasks_run_and_none_early)
+STORED(opened, many_tasks_run_and_none_early)
 {
 	enum { COUNT = 1000 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 
 	add_tasks(fixture->redis, COUNT, 200 * TW_MILLISECOND, TW_MILLISECOND / 2);
@@ -83,10 +81,9 @@ TEST(opened, many_tasks_run_and_none_early)
 
 /* A claim reports exactly whether there is more: after one that took all, no claim finds
  * nothing. */
-TEST(opened, single_task_is_taken_by_a_single_claim)
+STORED(opened, single_task_is_taken_by_a_single_claim)
 {
 	enum { COUNT = 10 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
 		start_with(fixture, (struct tw_redis_worker_options){.batch = 1});
 	uint64_t before;
@@ -110,10 +107,9 @@ TEST(opened, single_task_is_taken_by_a_single_claim)
 	worker_stop(worker);
 }
 
-TEST(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
+STORED(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 {
 	enum { COUNT = 300 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
@@ -133,9 +129,8 @@ TEST(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 	worker_stop(worker);
 }
 
-TEST(opened, sleeping_worker_hears_of_an_earlier_task)
+STORED(opened, sleeping_worker_hears_of_an_earlier_task)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
 		start_with(fixture, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
 	int64_t added;
@@ -155,9 +150,8 @@ TEST(opened, sleeping_worker_hears_of_an_earlier_task)
 	worker_stop(worker);
 }
 
-TEST(opened, hints_that_are_cut_off_are_listened_to_again)
+STORED(opened, hints_that_are_cut_off_are_listened_to_again)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker =
 		start_with(fixture, (struct tw_redis_worker_options){.poll = TW_SECOND});
 	char key[KEY_SIZE];
@@ -172,9 +166,8 @@ TEST(opened, hints_that_are_cut_off_are_listened_to_again)
 	worker_stop(worker);
 }
 
-TEST(opened, idle_worker_hardly_asks_redis)
+STORED(opened, idle_worker_hardly_asks_redis)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	uint64_t before;
 	uint64_t after = 0;
@@ -193,9 +186,8 @@ TEST(opened, idle_worker_hardly_asks_redis)
 	worker_stop(worker);
 }
 
-TEST(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
+STORED(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	runs.gate_is_shut = true;
@@ -214,9 +206,8 @@ TEST(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
 	worker_stop(worker);
 }
 
-TEST(opened, task_longer_than_its_lease_is_extended_and_runs_once)
+STORED(opened, task_longer_than_its_lease_is_extended_and_runs_once)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	struct tw_redis_worker *other;
 
@@ -234,10 +225,9 @@ TEST(opened, task_longer_than_its_lease_is_extended_and_runs_once)
 	worker_stop(other);
 }
 
-TEST(opened, tasks_that_come_together_run_at_a_time)
+STORED(opened, tasks_that_come_together_run_at_a_time)
 {
 	enum { TASKS = 4 };
-	struct fixture *fixture = *state;
 	struct tw_redis_task tasks[TASKS] = {0};
 	char keys[TASKS][KEY_SIZE];
 	struct tw_redis_worker *worker;
@@ -259,10 +249,9 @@ TEST(opened, tasks_that_come_together_run_at_a_time)
 	worker_stop(worker);
 }
 
-TEST(opened, two_workers_share_the_tasks)
+STORED(opened, two_workers_share_the_tasks)
 {
 	enum { COUNT = 2000 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *workers[2];
 
 	add_tasks(fixture->redis, COUNT, 0, 0);
@@ -280,9 +269,8 @@ TEST(opened, two_workers_share_the_tasks)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-TEST(opened, task_that_always_fails_is_dead_after_its_attempts)
+STORED(opened, task_that_always_fails_is_dead_after_its_attempts)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 5};
 	static const tw_duration least[] = {10 * TW_MILLISECOND, 20 * TW_MILLISECOND,
@@ -314,9 +302,8 @@ TEST(opened, task_that_always_fails_is_dead_after_its_attempts)
 	worker_stop(worker);
 }
 
-TEST(opened, verdict_says_when_to_try_again)
+STORED(opened, verdict_says_when_to_try_again)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	runs.outcome = TW_REDIS_RETRY;
@@ -330,9 +317,8 @@ TEST(opened, verdict_says_when_to_try_again)
 }
 
 /* It may snooze as often as it likes: its only attempt is still to come. */
-TEST(opened, snoozed_task_runs_again_and_keeps_its_attempt)
+STORED(opened, snoozed_task_runs_again_and_keeps_its_attempt)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 1};
 
@@ -360,9 +346,8 @@ TEST(opened, snoozed_task_runs_again_and_keeps_its_attempt)
 }
 
 /* Without a time of its own it waits as long as for a first retry. */
-TEST(opened, snoozed_task_waits_for_the_workers_time)
+STORED(opened, snoozed_task_waits_for_the_workers_time)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	runs.outcome = TW_REDIS_SNOOZE;
@@ -375,9 +360,8 @@ TEST(opened, snoozed_task_waits_for_the_workers_time)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-TEST(opened, paused_namespace_runs_nothing_until_it_is_resumed)
+STORED(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	struct tw_redis_batch *batch = NULL;
 	tw_duration next;
@@ -410,10 +394,8 @@ TEST(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 	worker_stop(worker);
 }
 
-TEST(opened, pausing_twice_is_pausing_once)
+STORED(opened, pausing_twice_is_pausing_once)
 {
-	struct fixture *fixture = *state;
-
 	for (int i = 0; i < 2; i++)
 		set_paused(fixture->redis, true);
 	for (int i = 0; i < 2; i++)
@@ -422,10 +404,9 @@ TEST(opened, pausing_twice_is_pausing_once)
 }
 
 /* Quick runs let a worker claim ahead of its handlers. */
-TEST(opened, stop_gives_back_what_was_claimed_ahead)
+STORED(opened, stop_gives_back_what_was_claimed_ahead)
 {
 	enum { QUICK = 20, COUNT = 50, HANDLERS = 2 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
@@ -456,12 +437,11 @@ TEST(opened, stop_gives_back_what_was_claimed_ahead)
 
 /* Another program has written the key of its dead letters: claims work, and reports of ends
  * fail. */
-TEST(opened, worker_that_cannot_report_ends_stops_claiming)
+STORED(opened, worker_that_cannot_report_ends_stops_claiming)
 {
 	enum { COUNT = 5000, BATCH = 100, MOST = 20 * BATCH + 2048 };
 	static struct tw_redis_task tasks[COUNT];
 	static char keys[COUNT][KEY_SIZE];
-	struct fixture *fixture = *state;
 	struct tw_redis_options redis_options = fixture->options;
 	struct tw_redis_worker_options options = {.batch = BATCH};
 	struct tw_redis_worker *worker;
@@ -525,9 +505,8 @@ static void end_as_it_is_reported(void *context, const struct tw_redis_report *r
 	try_to_end(context);
 }
 
-TEST(opened, worker_is_not_ended_by_its_own_threads)
+STORED(opened, worker_is_not_ended_by_its_own_threads)
 {
-	struct fixture *fixture = *state;
 	struct ender ender = {0};
 	const struct tw_redis_worker_options options = {.context = &ender,
 							.handlers = 2,
@@ -546,9 +525,8 @@ TEST(opened, worker_is_not_ended_by_its_own_threads)
 	worker_stop(worker);
 }
 
-TEST(opened, handler_longer_than_the_grace_still_runs_and_the_stop_says_so)
+STORED(opened, handler_longer_than_the_grace_still_runs_and_the_stop_says_so)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	runs.gate_is_shut = true;
@@ -569,10 +547,9 @@ static void *stop_without_limit(void *argument)
 	return VALUE(tw_redis_worker_stop(argument, TW_FOREVER));
 }
 
-TEST(opened, worker_may_be_stopped_twice_and_by_several_threads)
+STORED(opened, worker_may_be_stopped_twice_and_by_several_threads)
 {
 	enum { THREADS = 4 };
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 	pthread_t threads[THREADS];
@@ -605,9 +582,8 @@ static enum tw_redis_outcome see_mask(void *context, const struct tw_redis_job *
 	return TW_REDIS_DONE;
 }
 
-TEST(opened, handler_has_the_signal_mask_of_the_workers_creator)
+STORED(opened, handler_has_the_signal_mask_of_the_workers_creator)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	sigset_t blocked;
 	sigset_t before;
@@ -628,9 +604,8 @@ TEST(opened, handler_has_the_signal_mask_of_the_workers_creator)
 	assert_false(sigismember(&seen, SIGSEGV));
 }
 
-TEST(opened, worker_that_was_not_stopped_may_be_destroyed)
+STORED(opened, worker_that_was_not_stopped_may_be_destroyed)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	runs.takes = 100 * TW_MILLISECOND;
@@ -648,9 +623,8 @@ static void report_and_cancel(void *context, const struct tw_redis_report *repor
 	pthread_cancel(pthread_self());
 }
 
-TEST(opened, worker_goes_on_after_its_thread_was_cancelled)
+STORED(opened, worker_goes_on_after_its_thread_was_cancelled)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
 
@@ -669,9 +643,8 @@ static void *stop_with_patience(void *worker)
 	return VALUE(tw_redis_worker_stop(worker, TW_MINUTE) + 1);
 }
 
-TEST(opened, thread_that_is_cancelled_in_a_stop_holds_up_nobody)
+STORED(opened, thread_that_is_cancelled_in_a_stop_holds_up_nobody)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker = start(fixture);
 	pthread_t thread;
 	void *result;
@@ -690,9 +663,8 @@ TEST(opened, thread_that_is_cancelled_in_a_stop_holds_up_nobody)
 	worker_stop(worker);
 }
 
-TEST(opened, bad_worker_options_are_invalid)
+STORED(opened, bad_worker_options_are_invalid)
 {
-	struct fixture *fixture = *state;
 	const struct tw_redis_worker_options bad[] = {{.lease = 99 * TW_MILLISECOND},
 						      {.lease = 25 * TW_HOUR},
 						      {.handlers = 257},

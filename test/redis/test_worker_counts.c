@@ -126,9 +126,8 @@ static enum tw_redis_outcome sleep_and_end(void *context, const struct tw_redis_
 	return *(const char *)job->key == 'd' ? TW_REDIS_KILL : TW_REDIS_DONE;
 }
 
-TEST(opened, times_of_all_runs_are_in_the_histograms)
+STORED(opened, times_of_all_runs_are_in_the_histograms)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 
@@ -151,9 +150,8 @@ TEST(opened, times_of_all_runs_are_in_the_histograms)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-TEST(opened, run_that_never_began_has_no_times)
+STORED(opened, run_that_never_began_has_no_times)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	struct tw_redis_worker_stats stats;
 
@@ -168,7 +166,7 @@ TEST(opened, run_that_never_began_has_no_times)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-TEST(opened, answers_are_counted_by_host_and_class)
+STORED(opened, answers_are_counted_by_host_and_class)
 {
 	static const struct {
 		const char *host;
@@ -179,7 +177,6 @@ TEST(opened, answers_are_counted_by_host_and_class)
 	enum { COUNT = sizeof(calls) / sizeof(calls[0]) };
 	static const uint64_t expected[][TW_REDIS_ANSWERS] = {
 		{1}, {1, 0, 2, 1, 1, 1}, {0, 0, 1, 0, 0, 1}, {1}};
-	struct fixture *fixture = *state;
 	struct tw_redis_host_stats hosts[TW_REDIS_HOSTS_MAX + 1];
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
@@ -218,10 +215,9 @@ TEST(opened, answers_are_counted_by_host_and_class)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
-TEST(opened, hosts_beyond_the_fiftieth_share_a_row)
+STORED(opened, hosts_beyond_the_fiftieth_share_a_row)
 {
 	enum { HOSTS = TW_REDIS_HOSTS_MAX + 5 };
-	struct fixture *fixture = *state;
 	struct tw_redis_host_stats hosts[TW_REDIS_HOSTS_MAX + 1];
 	struct tw_redis_worker *worker;
 	size_t count;
@@ -277,9 +273,8 @@ static void wait_for_the_test(void *context, const struct tw_redis_report *repor
 	pthread_mutex_unlock(lock);
 }
 
-TEST(opened, loop_that_is_held_up_is_seen)
+STORED(opened, loop_that_is_held_up_is_seen)
 {
-	struct fixture *fixture = *state;
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct tw_redis_worker_options options = {.context = &lock, .report = wait_for_the_test};
 	struct tw_redis_worker *worker;

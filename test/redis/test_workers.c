@@ -45,9 +45,8 @@ static struct tw_redis_worker_info only_worker(struct tw_redis *redis)
 	return workers[0];
 }
 
-TEST(opened, each_worker_reports_that_it_is_alive)
+STORED(opened, each_worker_reports_that_it_is_alive)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *workers[2];
 	struct tw_redis_worker_info seen[3] = {{.name = ""}};
 	char process[24];
@@ -76,9 +75,8 @@ TEST(opened, each_worker_reports_that_it_is_alive)
 }
 
 /* The next report comes after a few seconds. */
-TEST(opened, counts_of_a_worker_are_reported_again)
+STORED(opened, counts_of_a_worker_are_reported_again)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	runs.gate_is_shut = true;
@@ -93,9 +91,8 @@ TEST(opened, counts_of_a_worker_are_reported_again)
 	worker_stop(worker);
 }
 
-TEST(opened, worker_of_two_namespaces_is_reported_in_both)
+STORED(opened, worker_of_two_namespaces_is_reported_in_both)
 {
-	struct fixture *fixture = *state;
 	char name[48];
 	const struct tw_redis_source sources[] = {{.name_space = fixture->name_space},
 						  {.name_space = name}};
@@ -122,9 +119,8 @@ static void report_write(struct fixture *fixture, const char *worker, const char
 			    worker, text);
 }
 
-TEST(opened, worker_that_is_gone_is_forgotten)
+STORED(opened, worker_that_is_gone_is_forgotten)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 
 	report_write(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
@@ -148,9 +144,8 @@ TEST(opened, worker_that_is_gone_is_forgotten)
 	worker_stop(worker);
 }
 
-TEST(opened, no_more_than_a_thousand_are_kept)
+STORED(opened, no_more_than_a_thousand_are_kept)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
@@ -167,9 +162,8 @@ TEST(opened, no_more_than_a_thousand_are_kept)
 	worker_stop(worker);
 }
 
-TEST(opened, bad_arguments_are_invalid)
+STORED(opened, bad_arguments_are_invalid)
 {
-	struct fixture *fixture = *state;
 	struct tw_redis_worker_info info;
 	size_t count;
 

@@ -29,6 +29,8 @@ int fixture_open_one_shard(void **state);
 
 extern const struct test_kind kind_fixture;
 extern const struct test_kind kind_one_shard;
+/* STORED(kind, name) is a case that is given the fixture, which its kind opens. */
+#define STORED(kind, name) TEST_GIVEN(kind, name, struct fixture *fixture, name(*state))
 /* A file of such cases has this. */
 #define FIXTURE_FILE TEST_FILE(fixture_start_server, fixture_stop_server)
 
