@@ -46,6 +46,18 @@ static void loop_open(struct loop *loop, enum tw_clock clock)
 	assert_true(loop->descriptor >= 0);
 }
 
+/* LOOP(name, clock) { ... } is a case with an open `loop` on a wheel of that clock. */
+#define LOOP(name, clock) TEST_GIVEN(once, name, struct loop *loop, loop_give(clock, name))
+
+static void loop_give(enum tw_clock clock, void (*run)(struct loop *))
+{
+	static struct loop loop;
+
+	loop_open(&loop, clock);
+	run(&loop);
+	tw_destroy(loop.wheel);
+}
+
 static int is_readable(const struct loop *loop, int wait_ms)
 {
 	struct pollfd descriptor = {.fd = loop->descriptor, .events = POLLIN};
@@ -58,17 +70,13 @@ static void set_key(struct loop *loop, const char *key, tw_duration delay)
 	assert_int_equal(tw_set_timer(loop->wheel, key, 1, NULL, delay), TW_OK);
 }
 
-TEST(once, command_makes_the_descriptor_readable_and_poll_makes_it_quiet)
+LOOP(command_makes_the_descriptor_readable_and_poll_makes_it_quiet, TW_CLOCK_MANUAL)
 {
-	struct loop loop;
-
-	loop_open(&loop, TW_CLOCK_MANUAL);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	set_key(&loop, "a", TW_SECOND);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	tw_destroy(loop.wheel);
+	assert_int_equal(is_readable(loop, 0), 0);
+	set_key(loop, "a", TW_SECOND);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 }
 
 /* An inner loop, such as a dialog's, has the program's descriptors. */
@@ -84,21 +92,17 @@ static void run_inner_loop(void *argument)
 	loop->inner_loops++;
 }
 
-TEST(once, loop_inside_a_task_sleeps_until_the_task_returns)
+LOOP(loop_inside_a_task_sleeps_until_the_task_returns, TW_CLOCK_MONOTONIC)
 {
-	struct loop loop;
-
-	loop_open(&loop, TW_CLOCK_MONOTONIC);
-	assert_status(tw_after_func(loop.wheel, 0, run_inner_loop, &loop, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, LONG_MS), 1);
-	assert_status(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(loop.inner_loops, 1);
-	assert_int_equal(loop.fired, 0);
-	while (loop.fired == 0) {
-		assert_int_equal(is_readable(&loop, LONG_MS), 1);
-		assert_status(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_status(tw_after_func(loop->wheel, 0, run_inner_loop, loop, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, LONG_MS), 1);
+	assert_status(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(loop->inner_loops, 1);
+	assert_int_equal(loop->fired, 0);
+	while (loop->fired == 0) {
+		assert_int_equal(is_readable(loop, LONG_MS), 1);
+		assert_status(tw_poll(loop->wheel, NULL), TW_OK);
 	}
-	tw_destroy(loop.wheel);
 }
 
 static void poll_in_task(void *argument)
@@ -110,24 +114,20 @@ static void poll_in_task(void *argument)
 }
 
 /* The task that polls runs in a call other than tw_poll. */
-TEST(once, descriptor_rings_after_an_inner_loop_of_any_drive)
+LOOP(descriptor_rings_after_an_inner_loop_of_any_drive, TW_CLOCK_MANUAL)
 {
-	struct loop loop;
-
-	loop_open(&loop, TW_CLOCK_MANUAL);
-	assert_status(tw_after_func(loop.wheel, 0, poll_in_task, &loop, NULL), TW_OK);
-	assert_status(tw_wait_idle(loop.wheel), TW_OK);
-	assert_int_equal(loop.inner_loops, 1);
-	assert_status(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	assert_status(tw_after_func(loop.wheel, 0, poll_in_task, &loop, NULL), TW_OK);
-	assert_status(tw_wait_idle(loop.wheel), TW_OK);
-	assert_int_equal(loop.inner_loops, 2);
-	set_key(&loop, "a", TW_MILLISECOND);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_status(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	tw_destroy(loop.wheel);
+	assert_status(tw_after_func(loop->wheel, 0, poll_in_task, loop, NULL), TW_OK);
+	assert_status(tw_wait_idle(loop->wheel), TW_OK);
+	assert_int_equal(loop->inner_loops, 1);
+	assert_status(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
+	assert_status(tw_after_func(loop->wheel, 0, poll_in_task, loop, NULL), TW_OK);
+	assert_status(tw_wait_idle(loop->wheel), TW_OK);
+	assert_int_equal(loop->inner_loops, 2);
+	set_key(loop, "a", TW_MILLISECOND);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_status(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 }
 
 static void poll_after_stop(void *argument)
@@ -141,17 +141,14 @@ static void poll_after_stop(void *argument)
 	loop->inner_loops++;
 }
 
-TEST(once, poll_of_a_stopped_wheel_answers_closed_also_in_a_task)
+LOOP(poll_of_a_stopped_wheel_answers_closed_also_in_a_task, TW_CLOCK_MANUAL)
 {
 	tw_duration until = 7;
-	struct loop loop;
 
-	loop_open(&loop, TW_CLOCK_MANUAL);
-	assert_status(tw_after_func(loop.wheel, 0, poll_after_stop, &loop, NULL), TW_OK);
-	assert_status(tw_poll(loop.wheel, &until), TW_CLOSED);
+	assert_status(tw_after_func(loop->wheel, 0, poll_after_stop, loop, NULL), TW_OK);
+	assert_status(tw_poll(loop->wheel, &until), TW_CLOSED);
 	assert_int_equal(until, 7);
-	assert_int_equal(loop.inner_loops, 1);
-	tw_destroy(loop.wheel);
+	assert_int_equal(loop->inner_loops, 1);
 }
 
 /* Returns the lowest free descriptor. */
@@ -213,45 +210,38 @@ static void set_again_for_now(void *argument)
 }
 
 /* Its next run is for the next turn. */
-TEST(once, descriptor_rings_for_what_a_task_has_set_for_now)
+LOOP(descriptor_rings_for_what_a_task_has_set_for_now, TW_CLOCK_MANUAL)
 {
-	struct loop loop;
-
-	loop_open(&loop, TW_CLOCK_MANUAL);
-	assert_int_equal(tw_after_func(loop.wheel, 0, set_again_for_now, &loop, NULL), TW_OK);
+	assert_int_equal(tw_after_func(loop->wheel, 0, set_again_for_now, loop, NULL), TW_OK);
 	for (int turn = 1; turn <= 3; turn++) {
 		tw_duration next = 1;
-		int before = loop.fired;
+		int before = loop->fired;
 
-		assert_int_equal(is_readable(&loop, 0), 1);
-		assert_int_equal(tw_poll(loop.wheel, &next), TW_OK);
-		assert_true(loop.fired > before);
+		assert_int_equal(is_readable(loop, 0), 1);
+		assert_int_equal(tw_poll(loop->wheel, &next), TW_OK);
+		assert_true(loop->fired > before);
 		assert_int_equal(next, 0);
 	}
-	tw_destroy(loop.wheel);
 }
 
 /* The calls before it do less at once: the descriptor rings for the rest. */
-TEST(once, descriptor_asked_for_again_still_rings_for_work_left)
+LOOP(descriptor_asked_for_again_still_rings_for_work_left, TW_CLOCK_MONOTONIC)
 {
 	enum { COUNT = 200000 };
-	struct loop loop;
 	int drained = 0;
 
-	loop_open(&loop, TW_CLOCK_MONOTONIC);
 	for (int i = 0; i < COUNT; i++) {
-		assert_int_equal(tw_set_timer(loop.wheel, &i, sizeof(i), NULL, TW_HOUR), TW_OK);
+		assert_int_equal(tw_set_timer(loop->wheel, &i, sizeof(i), NULL, TW_HOUR), TW_OK);
 		if (i % 1000 == 0)
-			assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+			assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
 	}
-	assert_int_equal(tw_drain(loop.wheel, drain_function, &drained), TW_OK);
-	assert_int_equal(tw_flush(loop.wheel), TW_OK);
+	assert_int_equal(tw_drain(loop->wheel, drain_function, &drained), TW_OK);
+	assert_int_equal(tw_flush(loop->wheel), TW_OK);
 	while (drained < COUNT) {
-		assert_int_equal(tw_fd(loop.wheel), loop.descriptor);
-		assert_int_equal(is_readable(&loop, LONG_MS), 1);
-		assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+		assert_int_equal(tw_fd(loop->wheel), loop->descriptor);
+		assert_int_equal(is_readable(loop, LONG_MS), 1);
+		assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
 	}
-	tw_destroy(loop.wheel);
 }
 
 TEST(once, command_given_before_the_descriptor_was_asked_for_is_not_missed)
@@ -304,41 +294,35 @@ static void *set_from_elsewhere(void *argument)
 	return NULL;
 }
 
-TEST(once, command_of_another_thread_ends_the_sleep)
+LOOP(command_of_another_thread_ends_the_sleep, TW_CLOCK_MONOTONIC)
 {
-	struct loop loop;
 	pthread_t thread;
 
-	loop_open(&loop, TW_CLOCK_MONOTONIC);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(pthread_create(&thread, NULL, set_from_elsewhere, &loop), 0);
-	while (loop.fired == 0) {
-		assert_int_equal(is_readable(&loop, LONG_MS), 1);
-		assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(pthread_create(&thread, NULL, set_from_elsewhere, loop), 0);
+	while (loop->fired == 0) {
+		assert_int_equal(is_readable(loop, LONG_MS), 1);
+		assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
 	}
 	pthread_join(thread, NULL);
-	tw_destroy(loop.wheel);
 }
 
 static void ignore_run(void *argument)
 {
 }
 
-TEST(once, stop_and_reset_of_a_handle_make_it_readable)
+LOOP(stop_and_reset_of_a_handle_make_it_readable, TW_CLOCK_MANUAL)
 {
 	struct tw_timer timer;
-	struct loop loop;
 
-	loop_open(&loop, TW_CLOCK_MANUAL);
-	assert_int_equal(tw_after_func(loop.wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(tw_timer_reset(loop.wheel, timer, TW_MINUTE), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	assert_int_equal(tw_timer_stop(loop.wheel, timer), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	tw_destroy(loop.wheel);
+	assert_int_equal(tw_after_func(loop->wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(tw_timer_reset(loop->wheel, timer, TW_MINUTE), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
+	assert_int_equal(tw_timer_stop(loop->wheel, timer), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
 }
 
 /* Stops wait for the owner in several places, and it looks into each. */
@@ -380,58 +364,52 @@ TEST(once, wheel_with_an_owner_thread_has_no_descriptor)
 	tw_destroy(wheel);
 }
 
-TEST(once, stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not)
+LOOP(stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not, TW_CLOCK_MANUAL)
 {
 	enum { TIMERS = 40 };
 	struct tw_timer timers[TIMERS];
-	struct loop loop;
 
-	loop_open(&loop, TW_CLOCK_MANUAL);
 	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(tw_after_func(loop.wheel, TW_SECOND, ignore_run, NULL, &timers[i]),
-				 TW_OK);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
+		assert_int_equal(
+			tw_after_func(loop->wheel, TW_SECOND, ignore_run, NULL, &timers[i]), TW_OK);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(tw_timer_reset(loop.wheel, timers[i], TW_HOUR), TW_OK);
-	assert_int_equal(tw_timer_reset(loop.wheel, timers[0], 2 * TW_HOUR), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	assert_int_equal(tw_timer_reset(loop.wheel, timers[TIMERS - 1], TW_MINUTE), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	assert_int_equal(tw_timer_reset(loop.wheel, timers[0], TW_MILLISECOND), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
+		assert_int_equal(tw_timer_reset(loop->wheel, timers[i], TW_HOUR), TW_OK);
+	assert_int_equal(tw_timer_reset(loop->wheel, timers[0], 2 * TW_HOUR), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
+	assert_int_equal(tw_timer_reset(loop->wheel, timers[TIMERS - 1], TW_MINUTE), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
+	assert_int_equal(tw_timer_reset(loop->wheel, timers[0], TW_MILLISECOND), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(tw_timer_stop(loop.wheel, timers[i]), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(tw_pending(loop.wheel), 0);
-	tw_destroy(loop.wheel);
+		assert_int_equal(tw_timer_stop(loop->wheel, timers[i]), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(tw_pending(loop->wheel), 0);
 }
 
-TEST(once, alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner)
+LOOP(alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner, TW_CLOCK_MANUAL)
 {
 	struct tw_alarm alarm;
-	struct loop loop;
 
-	loop_open(&loop, TW_CLOCK_MANUAL);
-	assert_int_equal(tw_alarm_init(loop.wheel, &alarm, ignore_run, NULL), TW_OK);
+	assert_int_equal(tw_alarm_init(loop->wheel, &alarm, ignore_run, NULL), TW_OK);
 	assert_int_equal(tw_alarm_set(&alarm, TW_SECOND), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(tw_alarm_stop(&alarm), TW_OK);
 		assert_int_equal(tw_alarm_set(&alarm, (1 + i) * TW_SECOND), TW_OK);
-		assert_int_equal(is_readable(&loop, 0), 0);
+		assert_int_equal(is_readable(loop, 0), 0);
 	}
 	assert_int_equal(tw_alarm_stop(&alarm), TW_OK);
 	assert_int_equal(tw_alarm_set(&alarm, TW_SECOND - TW_MILLISECOND), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
+	assert_int_equal(is_readable(loop, 0), 1);
 	assert_int_equal(tw_alarm_destroy(&alarm), TW_OK);
-	tw_destroy(loop.wheel);
 }
 
 static void count_run(void *argument)
@@ -439,88 +417,79 @@ static void count_run(void *argument)
 	++*(int *)argument;
 }
 
-TEST(once, poll_of_some_runs_no_more_than_that)
+LOOP(poll_of_some_runs_no_more_than_that, TW_CLOCK_MANUAL)
 {
 	enum { TIMERS = 5000 };
-	struct loop loop;
 	tw_duration until = 7;
 	int runs = 0;
 	int polls = 0;
 
-	loop_open(&loop, TW_CLOCK_MANUAL);
 	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(tw_after_func(loop.wheel, 0, count_run, &runs, NULL), TW_OK);
-	assert_int_equal(tw_poll_some(loop.wheel, 0, &until), TW_INVALID);
+		assert_int_equal(tw_after_func(loop->wheel, 0, count_run, &runs, NULL), TW_OK);
+	assert_int_equal(tw_poll_some(loop->wheel, 0, &until), TW_INVALID);
 	assert_int_equal(tw_poll_some(NULL, 1, &until), TW_INVALID);
 	assert_int_equal(until, 7);
 	for (until = 0; until == 0; polls++) {
 		int before = runs;
 		size_t most = polls % 2 == 0 ? 1 : 700;
 
-		assert_int_equal(tw_poll_some(loop.wheel, most, &until), TW_OK);
+		assert_int_equal(tw_poll_some(loop->wheel, most, &until), TW_OK);
 		assert_in_range(runs - before, 0, (int)most);
-		assert_int_equal(is_readable(&loop, 0), until == 0);
+		assert_int_equal(is_readable(loop, 0), until == 0);
 		assert_in_range(polls, 0, 100);
 	}
 	assert_int_equal(runs, TIMERS);
 	assert_true(until == TW_FOREVER);
 	/* A poll without a bound follows one with a bound, which is gone. */
 	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(tw_after_func(loop.wheel, 0, count_run, &runs, NULL), TW_OK);
-	assert_int_equal(tw_poll_some(loop.wheel, 3, &until), TW_OK);
+		assert_int_equal(tw_after_func(loop->wheel, 0, count_run, &runs, NULL), TW_OK);
+	assert_int_equal(tw_poll_some(loop->wheel, 3, &until), TW_OK);
 	assert_int_equal(until, 0);
-	assert_int_equal(tw_poll(loop.wheel, &until), TW_OK);
+	assert_int_equal(tw_poll(loop->wheel, &until), TW_OK);
 	assert_int_equal(runs, 2 * TIMERS);
 	assert_true(until == TW_FOREVER);
-	tw_destroy(loop.wheel);
 }
 
-TEST(once, question_does_not_make_it_readable)
+LOOP(question_does_not_make_it_readable, TW_CLOCK_MANUAL)
 {
-	struct loop loop;
 	tw_duration answer;
 	struct tw_timer timer;
 	void *value;
 
-	loop_open(&loop, TW_CLOCK_MANUAL);
-	set_key(&loop, "k", TW_HOUR);
-	assert_int_equal(tw_after_func(loop.wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	assert_int_equal(tw_contains(loop.wheel, "k", 1, &answer), TW_OK);
-	assert_int_equal(tw_timer_remaining(loop.wheel, timer, &answer), TW_OK);
-	assert_int_equal(tw_take_timer(loop.wheel, "k", 1, &value), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
+	set_key(loop, "k", TW_HOUR);
+	assert_int_equal(tw_after_func(loop->wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
+	assert_int_equal(tw_contains(loop->wheel, "k", 1, &answer), TW_OK);
+	assert_int_equal(tw_timer_remaining(loop->wheel, timer, &answer), TW_OK);
+	assert_int_equal(tw_take_timer(loop->wheel, "k", 1, &value), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 	/* A call that sets a timer rings: its deadline may be the first. */
-	assert_int_equal(tw_add_timer(loop.wheel, "n", 1, NULL, TW_SECOND), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
+	assert_int_equal(tw_add_timer(loop->wheel, "n", 1, NULL, TW_SECOND), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 	/* A command before it rings. */
-	set_key(&loop, "k", TW_SECOND);
-	assert_int_equal(tw_contains(loop.wheel, "k", 1, &answer), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	tw_destroy(loop.wheel);
+	set_key(loop, "k", TW_SECOND);
+	assert_int_equal(tw_contains(loop->wheel, "k", 1, &answer), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 1);
 }
 
-TEST(once, late_ring_does_not_leave_it_readable)
+LOOP(late_ring_does_not_leave_it_readable, TW_CLOCK_MONOTONIC)
 {
 	const struct itimerspec at_once = {.it_value.tv_nsec = 1};
 	struct event_count *event;
-	struct loop loop;
 
-	loop_open(&loop, TW_CLOCK_MONOTONIC);
-	event = &loop.wheel->owner.event;
-	set_key(&loop, "a", TW_HOUR);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
+	event = &loop->wheel->owner.event;
+	set_key(loop, "a", TW_HOUR);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 	/* A notifier took back an announcement before that poll, and rings after it. */
 	event->taken++;
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(timerfd_settime(loop.descriptor, 0, &at_once, NULL), 0);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(timerfd_settime(loop->descriptor, 0, &at_once, NULL), 0);
 	atomic_fetch_add(&event->rings, 1);
-	assert_int_equal(is_readable(&loop, LONG_MS), 1);
-	assert_int_equal(tw_poll(loop.wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(&loop, 0), 0);
-	tw_destroy(loop.wheel);
+	assert_int_equal(is_readable(loop, LONG_MS), 1);
+	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
+	assert_int_equal(is_readable(loop, 0), 0);
 }

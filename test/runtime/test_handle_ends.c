@@ -10,21 +10,6 @@ static void assert_returned_without_key(struct recorder *recorder, uintptr_t num
 	assert_int_equal(event_of(recorder, number).key_size, 0);
 }
 
-PROBED(ordered, keyed_timers_and_handles_run_in_one_order)
-{
-	struct probe probes[4] = {0};
-
-	probe_start(recorder, &probes[0], 1, 5 * INTERVAL);
-	set_timer(recorder, "a", 2, 5 * INTERVAL);
-	probe_start(recorder, &probes[1], 3, 5 * INTERVAL);
-	set_timer(recorder, "b", 4, 4 * INTERVAL);
-	set_timer(recorder, "c", 5, 5 * INTERVAL);
-	probes_start_ms(recorder, probes + 2, 6, 4, 123);
-	set_timer(recorder, "d", 8, 123 * INTERVAL);
-	advance(recorder, 200 * INTERVAL);
-	assert_order(recorder, 4, 6, 1, 2, 3, 5, 7, 8);
-}
-
 PROBED(everywhere, pending_counts_handles)
 {
 	struct probe probes[4] = {0};
@@ -293,45 +278,4 @@ TEST(ordered, handle_set_for_now_in_a_task_is_drained_and_stopped_like_others)
 			assert_drained(recorder, 2);
 		recorder_close(recorder);
 	}
-}
-
-static void stop_its_wheel(struct probe *probe)
-{
-	probe->answers[0] = tw_stop(probe->recorder->wheel);
-	probe->answers[1] = probe_stop(&probe->others[2]);
-	probe->answers[2] = probe_reset(&probe->others[2], INTERVAL);
-	probe->answers[3] = tw_after_func(probe->recorder->wheel, 0, probe_run, probe, NULL);
-}
-
-PROBED(ordered, after_a_timer_that_stops_the_wheel_nothing_runs)
-{
-	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
-
-	probes_start_ms(recorder, probes, 1, 1, 2, 2, 3);
-	probe_start(recorder, &probes[4], 5, TW_HOUR);
-	assert_status(tw_advance(recorder->wheel, 9 * INTERVAL), TW_CLOSED);
-	settle(recorder);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_executed_at(recorder, 2, 2 * INTERVAL);
-	assert_status(probes[1].answers[0], TW_OK);
-	for (int i = 1; i < 4; i++)
-		assert_status(probes[1].answers[i], TW_CLOSED);
-	for (uintptr_t i = 3; i <= 5; i++)
-		assert_released(recorder, i, TW_STOPPED);
-	assert_int_equal(event_count(recorder), 5);
-}
-
-PROBED(pool, after_a_worker_has_stopped_the_wheel_nothing_runs)
-{
-	struct probe probes[5] = {{0}, {.in_run = stop_its_wheel, .others = probes}};
-
-	probes_start_ms(recorder, probes + 1, 2, 2, 3);
-	probe_start(recorder, &probes[4], 5, TW_HOUR);
-	(void)tw_advance(recorder->wheel, 2 * INTERVAL);
-	settle(recorder);
-	assert_status(tw_advance(recorder->wheel, 9 * INTERVAL), TW_CLOSED);
-	assert_executed_at(recorder, 2, 2 * INTERVAL);
-	assert_released(recorder, 3, TW_STOPPED);
-	assert_released(recorder, 5, TW_STOPPED);
-	assert_int_equal(event_count(recorder), 3);
 }

@@ -34,41 +34,6 @@ PROBED(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel)
 	assert_executed_at(recorder, 5, 413 * INTERVAL);
 }
 
-PROBED(everywhere, reset_counts_from_the_call_and_rounds_up)
-{
-	struct probe probes[3] = {0};
-
-	for (uintptr_t i = 0; i < 3; i++)
-		probe_start(recorder, &probes[i], i, TW_HOUR);
-	advance(recorder, 2 * INTERVAL + 7);
-	assert_status(probe_reset(&probes[0], INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[1], INTERVAL - 7), TW_OK);
-	assert_status(probe_reset(&probes[2], 1), TW_OK);
-	advance(recorder, 0);
-	assert_int_equal(event_count(recorder), 0);
-	advance_to(recorder, 3 * INTERVAL);
-	advance_to(recorder, 4 * INTERVAL);
-	assert_executed_at(recorder, 0, 4 * INTERVAL);
-	assert_executed_at(recorder, 1, 3 * INTERVAL);
-	assert_executed_at(recorder, 2, 3 * INTERVAL);
-}
-
-PROBED(everywhere, timer_reset_many_times_runs_once_at_the_last_deadline)
-{
-	struct probe probe = {0};
-
-	probe_start(recorder, &probe, 1, 2 * INTERVAL);
-	for (int i = 0; i < 300; i++) {
-		assert_status(probe_reset(&probe, (i % 40 + 2) * INTERVAL), TW_OK);
-		if (i % 3 == 0)
-			pass_ticks(recorder, 1);
-	}
-	assert_int_equal(event_count(recorder), 0);
-	assert_status(probe_reset(&probe, 7 * INTERVAL), TW_OK);
-	pass_ticks(recorder, 500);
-	assert_executed_at(recorder, 1, 107 * INTERVAL);
-}
-
 static void stop_probe(void *argument)
 {
 	struct probe *probe = argument;
@@ -229,26 +194,6 @@ PROBED(everywhere, timer_reset_in_its_own_run_runs_again)
 	assert_status(probe.answers[0], TW_OK);
 	assert_status(probe.answers[1], TW_OK);
 	assert_status(probe_reset(&probe, INTERVAL), TW_NOT_FOUND);
-}
-
-static void stop_and_reset_in_its_own_run(struct probe *probe)
-{
-	probe->answers[0] = probe_reset(probe, 3 * INTERVAL);
-	probe->answers[1] = probe_stop(probe);
-	probe->answers[2] = probe_reset(probe, 3 * INTERVAL);
-}
-
-PROBED(everywhere, timer_that_has_stopped_itself_cannot_be_reset)
-{
-	struct probe probe = {.in_run = stop_and_reset_in_its_own_run};
-
-	probe_start(recorder, &probe, 1, 2 * INTERVAL);
-	pass_ticks(recorder, 20);
-	assert_executed_at(recorder, 1, 2 * INTERVAL);
-	assert_status(probe.answers[0], TW_OK);
-	assert_status(probe.answers[1], TW_REARMED);
-	assert_status(probe.answers[2], TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
 }
 
 PROBED(pool, timer_reset_while_it_runs_runs_again_after_it)

@@ -122,7 +122,7 @@ PROBED(everywhere, timer_that_stops_itself_learns_that_it_runs)
 	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
 }
 
-PROBED(pool, stop_during_the_run_answers_running_and_does_not_wait)
+PROBED(pool, stop_during_the_run_answers_running_and_leaves_the_wait_to_another)
 {
 	struct probe probe;
 
@@ -130,8 +130,10 @@ PROBED(pool, stop_during_the_run_answers_running_and_does_not_wait)
 	assert_status(probe_stop(&probe), TW_RUNNING);
 	assert_int_equal(atomic_load(&probe.ended), 0);
 	gate_open(&probe.gate);
-	settle(recorder);
+	(void)probe_stop_wait(&probe);
+	assert_int_equal(atomic_load(&probe.ended), 1);
 	assert_status(probe_stop(&probe), TW_NOT_FOUND);
+	settle(recorder);
 	assert_executed_at(recorder, 1, 0);
 }
 
@@ -144,17 +146,6 @@ PROBED(pool, stop_wait_returns_after_the_run_has_ended)
 	assert_status(probe_stop_wait(&probe), TW_RUNNING);
 	assert_int_equal(atomic_load(&probe.ended), 1);
 	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
-}
-
-PROBED(pool, stop_wait_after_a_stop_that_did_not_wait_still_waits_for_the_run)
-{
-	struct probe probe;
-
-	probe_start_held(recorder, &probe, 1);
-	assert_status(probe_stop(&probe), TW_RUNNING);
-	gate_open(&probe.gate);
-	(void)probe_stop_wait(&probe);
-	assert_int_equal(atomic_load(&probe.ended), 1);
 }
 
 struct waiter {
@@ -379,17 +370,4 @@ PROBED(everywhere, handles_that_never_were_are_not_found)
 	}
 	pass_ticks(recorder, 2);
 	assert_executed_at(recorder, 1, INTERVAL);
-}
-
-PROBED(everywhere, handle_is_optional)
-{
-	struct probe probes[2] = {{.recorder = recorder, .number = 1},
-				  {.recorder = recorder, .number = 2}};
-
-	assert_status(tw_after_func(recorder->wheel, INTERVAL, probe_run, &probes[0], NULL), TW_OK);
-	assert_status(tw_after_func(recorder->wheel, TW_HOUR, probe_run, &probes[1], NULL), TW_OK);
-	pass_ticks(recorder, 2);
-	assert_executed_at(recorder, 1, INTERVAL);
-	stop_wheel(recorder);
-	assert_released(recorder, 2, TW_STOPPED);
 }

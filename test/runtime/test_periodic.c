@@ -23,17 +23,6 @@ PROBED(everywhere, periodic_timer_runs_at_first_and_each_period_after_it)
 	assert_int_equal(tw_pending(recorder->wheel), 4);
 }
 
-PROBED(ordered, periodic_timer_runs_at_each_of_its_ticks_within_a_long_advance)
-{
-	struct probe probes[2] = {0};
-
-	probe_repeat(recorder, &probes[0], 1, 3 * INTERVAL, 10 * INTERVAL);
-	probe_repeat(recorder, &probes[1], 2, 20 * INTERVAL, 20 * INTERVAL);
-	advance(recorder, 45 * INTERVAL);
-	assert_runs_ms(recorder, 1, 3, 13, 23, 33, 43);
-	assert_runs_ms(recorder, 2, 20, 40);
-}
-
 /* Checks all runs of a timer that is alone on its wheel. */
 static void assert_no_drift(struct recorder *recorder, tw_duration first, tw_duration period,
 			    int runs)
@@ -64,16 +53,6 @@ TEST(ordered, periods_that_are_no_whole_ticks_do_not_drift)
 				RUNS + (periods[i] < 2 * INTERVAL && event_count(recorder) > RUNS));
 		recorder_close(recorder);
 	}
-}
-
-PROBED(everywhere, long_run_of_single_ticks_does_not_drift)
-{
-	enum { TICKS = TEST_SHARE_OF(3000) };
-	struct probe probe = {0};
-
-	probe_repeat_with(recorder, &probe, 1, INTERVAL, INTERVAL, TW_MISSED_DELAY);
-	pass_ticks(recorder, TICKS);
-	assert_no_drift(recorder, INTERVAL, INTERVAL, TICKS);
 }
 
 PROBED(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick)
@@ -355,21 +334,6 @@ PROBED(everywhere, periodic_timer_that_stops_itself_runs_no_more)
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 }
 
-static void wait_in_its_run(struct probe *probe)
-{
-	probe->answers[0] = probe_stop_wait(probe);
-}
-
-PROBED(everywhere, stop_wait_in_its_own_run_stops_it_without_waiting)
-{
-	struct probe probe = {.in_run = wait_in_its_run};
-
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
-	pass_ticks(recorder, 17);
-	assert_status(probe.answers[0], TW_REARMED);
-	assert_runs_ms(recorder, 1, 5);
-}
-
 PROBED(pool, periodic_timer_stopped_while_it_runs_does_not_run_again)
 {
 	struct probe probe;
@@ -400,23 +364,6 @@ PROBED(pool, late_run_that_waits_in_the_pool_can_be_stopped)
 	let_workers_go(recorder, held);
 	pass_ticks(recorder, 20);
 	assert_int_equal(event_count(recorder), 2);
-}
-
-PROBED(everywhere, reset_moves_the_next_run_and_later_ones_count_from_there)
-{
-	struct probe probes[3] = {0};
-
-	for (uintptr_t i = 0; i < 3; i++)
-		probe_repeat(recorder, &probes[i], i, 10 * INTERVAL, 10 * INTERVAL);
-	assert_status(probe_reset(&probes[2], 2 * INTERVAL), TW_OK);
-	pass_ticks(recorder, 15);
-	assert_status(probe_reset(&probes[0], 3 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[1], 0), TW_OK);
-	advance(recorder, 0);
-	pass_ticks(recorder, 25);
-	assert_runs_ms(recorder, 0, 10, 18, 28, 38);
-	assert_runs_ms(recorder, 1, 10, 15, 25, 35);
-	assert_runs_ms(recorder, 2, 2, 12, 22, 32);
 }
 
 PROBED(everywhere, reset_to_never_pauses_and_another_reset_goes_on)

@@ -108,19 +108,3 @@ PROBED(pool, destroy_while_a_periodic_timer_runs_gives_its_argument_back)
 	assert_int_equal(event_count(recorder), 2);
 	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 1);
 }
-
-PROBED(everywhere, handle_is_optional)
-{
-	static const tw_duration deadlines[] = {2 * INTERVAL, 3 * INTERVAL, 0};
-	struct probe probes[2] = {{.recorder = recorder, .number = 1},
-				  {.recorder = recorder, .number = 2, .deadlines = deadlines}};
-
-	assert_status(tw_every(recorder->wheel, INTERVAL, 2 * INTERVAL, TW_MISSED_SKIP, probe_run,
-			       &probes[0], NULL),
-		      TW_OK);
-	assert_status(tw_schedule_func(recorder->wheel, probe_next, probe_run, &probes[1], NULL),
-		      TW_OK);
-	pass_ticks(recorder, 6);
-	assert_runs_ms(recorder, 1, 1, 3, 5);
-	assert_runs_ms(recorder, 2, 2, 3);
-}

@@ -61,6 +61,17 @@ static struct tw_wheel *open_wheel_of(const struct variant *variant, int workers
 	return open_wheel_with(&options);
 }
 
+/* WHEEL(kind, name) { ... } is a case with a `wheel` whose tasks are jobs. */
+#define WHEEL(kind, name) TEST_GIVEN(kind, name, struct tw_wheel *wheel, wheel_give(*state, name))
+
+static void wheel_give(const struct variant *variant, void (*run)(struct tw_wheel *))
+{
+	struct tw_wheel *wheel = open_wheel(variant);
+
+	run(wheel);
+	tw_destroy(wheel);
+}
+
 static void set(struct tw_wheel *wheel, const char *key, void *value, tw_duration delay)
 {
 	assert_status(tw_set_timer(wheel, key, strlen(key), value, delay), TW_OK);
@@ -112,16 +123,14 @@ static void run_job(void *argument)
 	busy_for(job->busy);
 }
 
-TEST(everywhere, wheel_that_did_nothing_has_nothing_to_tell)
+WHEEL(everywhere, wheel_that_did_nothing_has_nothing_to_tell)
 {
 	static const struct tw_percentiles none;
-	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_stats stats = stats_of_wheel(wheel);
 
 	assert_counts(wheel, 0);
 	assert_memory_equal(&stats.lateness, &none, sizeof(none));
 	assert_memory_equal(&stats.task_duration, &none, sizeof(none));
-	tw_destroy(wheel);
 }
 
 /* Sets seven timers by key: one each is replaced, moved, removed, fired, and moved to now; four are
@@ -156,9 +165,8 @@ static void live_by_handle(struct tw_wheel *wheel)
 	after(wheel, INTERVAL * 50, NULL);
 }
 
-TEST(everywhere, counts_are_exact)
+WHEEL(everywhere, counts_are_exact)
 {
-	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_stats stats;
 
 	live_by_key(wheel);
@@ -169,13 +177,10 @@ TEST(everywhere, counts_are_exact)
 	stats = stats_of_wheel(wheel);
 	assert_int_equal(stats.lateness.count, 4);
 	assert_int_equal(stats.task_duration.count, 4);
-	tw_destroy(wheel);
 }
 
-TEST(everywhere, drained_and_stopped_timers_are_counted_as_such)
+WHEEL(everywhere, drained_and_stopped_timers_are_counted_as_such)
 {
-	struct tw_wheel *wheel = open_wheel(*state);
-
 	live_by_key(wheel);
 	live_by_handle(wheel);
 	pass(wheel, 3);
@@ -190,7 +195,6 @@ TEST(everywhere, drained_and_stopped_timers_are_counted_as_such)
 	assert_counts(wheel, .set = 14, .replaced = 1, .moved = 2, .removed = 2, .fired = 4,
 		      .drained = 6, .stopped = 3);
 	assert_int_equal(stats_of_wheel(wheel).lateness.count, 4);
-	tw_destroy(wheel);
 }
 
 TEST(everywhere, releases_are_not_counted_where_there_is_no_function_for_them)
@@ -346,9 +350,8 @@ static void set_late(struct tw_wheel *wheel, int64_t n)
 	after(wheel, -lateness_of(n), NULL);
 }
 
-TEST(everywhere, latenesses_are_reported_as_they_were)
+WHEEL(everywhere, latenesses_are_reported_as_they_were)
 {
-	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_percentiles reported;
 
 	pass(wheel, 1000);
@@ -363,12 +366,10 @@ TEST(everywhere, latenesses_are_reported_as_they_were)
 	assert_near(reported.p90, lateness_of(900));
 	assert_near(reported.p99, lateness_of(990));
 	assert_int_equal(reported.max, lateness_of(1000));
-	tw_destroy(wheel);
 }
 
-TEST(ordered, task_on_time_has_no_lateness)
+WHEEL(ordered, task_on_time_has_no_lateness)
 {
-	struct tw_wheel *wheel = open_wheel(*state);
 	struct tw_percentiles reported;
 
 	set(wheel, "key", NULL, INTERVAL);
@@ -378,12 +379,10 @@ TEST(ordered, task_on_time_has_no_lateness)
 	assert_int_equal(reported.count, 2);
 	assert_int_equal(reported.p99, 0);
 	assert_int_equal(reported.max, 0);
-	tw_destroy(wheel);
 }
 
-TEST(everywhere, durations_of_tasks_are_real_time)
+WHEEL(everywhere, durations_of_tasks_are_real_time)
 {
-	struct tw_wheel *wheel = open_wheel(*state);
 	struct job job = {.busy = 2 * TW_MILLISECOND};
 	int64_t start = wall_clock();
 	struct tw_percentiles reported;
@@ -403,7 +402,6 @@ TEST(everywhere, durations_of_tasks_are_real_time)
 	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
 	settle_wheel(wheel);
 	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 2);
-	tw_destroy(wheel);
 }
 
 struct reader {

@@ -422,6 +422,11 @@ RECORDED(everywhere, key_of_a_running_task_is_free)
 	assert_int_equal(event_count(recorder), 2);
 }
 
+static void forbidden_run(void *argument)
+{
+	abort();
+}
+
 static void stop_its_wheel(struct recorder *recorder, const struct tw_task *task)
 {
 	if (task->value == VALUE(1) && tw_stop(recorder->wheel) != TW_OK)
@@ -436,15 +441,21 @@ RECORDED(ordered, stop_in_an_inline_task_lets_nothing_later_run)
 	set_timer(recorder, "next", 2, INTERVAL * 3);
 	set_timer(recorder, "far", 3, TW_HOUR);
 	set_timer(recorder, "before", 4, INTERVAL);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL * 2, forbidden_run, VALUE(5), NULL),
+		      TW_OK);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL * 3, forbidden_run, VALUE(6), NULL),
+		      TW_OK);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
 	assert_non_null(recorder->argument);
 	settle(recorder);
 	assert_executed_at(recorder, 4, INTERVAL);
 	assert_executed_at(recorder, 1, INTERVAL * 2);
+	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
 	assert_released(recorder, 2, TW_STOPPED);
 	assert_released(recorder, 3, TW_STOPPED);
-	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
-	assert_int_equal(event_count(recorder), 4);
+	assert_released(recorder, 5, TW_STOPPED);
+	assert_released(recorder, 6, TW_STOPPED);
+	assert_int_equal(event_count(recorder), 6);
 }
 
 RECORDED(pool, stop_on_a_worker_lets_nothing_later_run)
@@ -453,12 +464,15 @@ RECORDED(pool, stop_on_a_worker_lets_nothing_later_run)
 	recorder->argument = recorder;
 	set_timer(recorder, "any", 1, INTERVAL);
 	set_timer(recorder, "next", 2, INTERVAL * 2);
+	assert_status(tw_after_func(recorder->wheel, INTERVAL * 2, forbidden_run, VALUE(3), NULL),
+		      TW_OK);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	settle(recorder);
 	assert_non_null(recorder->argument);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_released(recorder, 2, TW_STOPPED);
+	assert_released(recorder, 3, TW_STOPPED);
 }
 
 static void stop_in_release(struct recorder *recorder, const struct tw_task *task)
