@@ -72,6 +72,10 @@ static void give_command(struct wheel_user *user)
 	wheel_user_act(user, commands);
 }
 
+static const struct wheel_act commands_for_handles[] = {{act_start_timer, 1}, {act_stop_timer, 1},
+							{act_reset_timer, 2}, {act_ask_timer, 1},
+							{act_use_alarm, 1},   {NULL, 0}};
+
 static void ask(struct wheel_user *user)
 {
 	static const struct wheel_act questions[] = {
@@ -87,11 +91,18 @@ static void in_task(struct model *model, enum model_way way, const struct tw_tas
 	struct random *random = &user->random;
 
 	/* When the random numbers are spent, this would repeat itself without an end. */
-	if (!task->key || model->stop_begun || trial->wrong[0] != '\0' ||
-	    model->options.queue_capacity != 0 || random_is_spent(random) ||
-	    !random_once_in(random, 8))
+	if (model->stop_begun || trial->wrong[0] != '\0' || model->options.queue_capacity != 0 ||
+	    random_is_spent(random) || !random_once_in(random, 8))
 		return;
 	model->in_task = true;
+	if (!task->key) {
+		/* An alarm's run does not set it. */
+		model->now = model_now(model);
+		for (uint64_t i = random_below(random, 3); i < 3; i++)
+			wheel_user_act(user, commands_for_handles);
+		model->in_task = false;
+		return;
+	}
 	for (uint64_t i = random_below(random, 3); i < 3; i++)
 		give_command(user);
 	if (random_once_in(random, 30))

@@ -26,10 +26,11 @@ void timer_set_begin(struct timer_set *timers, struct model_timer *memory, unsig
 	memset(memory, 0, most * sizeof(*memory));
 }
 
-/* Draws a delay, which may be below 0. */
+/* Draws a delay, which may be below 0, but not in a task of the exact case: what it sets for now
+ * waits for the next turn. */
 static tw_duration draw_delay(struct wheel_user *user)
 {
-	if (random_once_in(&user->random, 6))
+	if (!user->model->in_task && random_once_in(&user->random, 6))
 		return -random_between(&user->random, 0, user->model->interval);
 	return user->model->hooks->draw_delay(user);
 }
@@ -314,6 +315,9 @@ static void timer_run(void *argument)
 	may_reset = timer_run_again(timer, may_reset, random_next(&random));
 	lock(&timer->lock);
 	timer->is_running = false;
+	/* A periodic timer is filed again after its run, behind the commands of that. */
+	if (model->is_exact && timer->is_armed)
+		timer->order = ++model->commands;
 	timer->given += timer->kind == ONE_SHOT && !may_reset;
 	unlock(&timer->lock);
 }
@@ -354,12 +358,17 @@ void timer_give(const struct tw_task *task, enum model_way way)
 
 /* ---- Setting ---- */
 
+/* In the exact case a run does not choose its own timer: answers differ there. */
 static struct model_timer *timer_choose(struct wheel_user *user)
 {
 	struct timer_set *timers = user->timers;
 	unsigned count = timers ? atomic_load(&timers->count) : 0;
+	struct model_timer *timer;
 
-	return count > 0 ? &timers->timers[random_below(&user->random, count)] : NULL;
+	if (count == 0)
+		return NULL;
+	timer = &timers->timers[random_below(&user->random, count)];
+	return user->model->is_exact && timer->is_running ? NULL : timer;
 }
 
 static enum tw_status timer_stop(struct wheel_user *user, struct model_timer *timer, bool waits);
@@ -371,7 +380,7 @@ static struct model_timer *timer_reuse(struct wheel_user *user)
 	unsigned given;
 
 	if (user->model->is_exact)
-		return timer->is_armed ? NULL : timer;
+		return timer && !timer->is_armed ? timer : NULL;
 	if (timer->is_accepted && timer_stop(user, timer, true) == TW_CLOSED)
 		return NULL;
 	lock(&timer->lock);

@@ -102,21 +102,6 @@ RECORDED(everywhere, taken_value_is_the_callers_and_comes_nowhere_else)
 	assert_counts(recorder->wheel, .set = 3, .fired = 1, .removed = 2);
 }
 
-/* Take follows the order of commands: it takes what was replaced and moved before. */
-RECORDED(everywhere, take_comes_after_the_commands_before_it)
-{
-	uintptr_t number;
-
-	for (uintptr_t i = 1; i <= 100; i++)
-		set_timer(recorder, "any", i, (tw_duration)i * INTERVAL);
-	assert_status(take_timer(recorder, "any", &number), TW_OK);
-	assert_int_equal(number, 100);
-	set_timer(recorder, "any", 101, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 101, INTERVAL);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 99);
-}
-
 /* An inline task or a worker notes its answers here, for the main thread to check. */
 struct answers {
 	enum tw_status exists, added, taken, gone, left;
@@ -167,26 +152,6 @@ RECORDED(everywhere, tasks_are_answered_too)
 	assert_int_equal(event_count(recorder), 3);
 }
 
-/* ---- At the limit ---- */
-
-RECORDED(everywhere, add_counts_for_max_pending_and_take_gives_a_place_back, .max_pending = 2)
-{
-	uintptr_t number;
-
-	assert_status(add_timer(recorder, "a", 1, INTERVAL), TW_OK);
-	assert_status(add_timer(recorder, "b", 2, INTERVAL), TW_OK);
-	assert_status(add_timer(recorder, "c", 3, INTERVAL), TW_FULL);
-	/* TW_FULL takes precedence. */
-	assert_status(add_timer(recorder, "b", 4, INTERVAL), TW_FULL);
-	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 2);
-	assert_status(take_timer(recorder, "a", &number), TW_OK);
-	assert_status(add_timer(recorder, "c", 5, INTERVAL), TW_OK);
-	assert_status(add_timer(recorder, "d", 6, INTERVAL), TW_FULL);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 2, INTERVAL);
-	assert_executed_at(recorder, 5, INTERVAL);
-}
-
 /* ---- By handle ---- */
 
 PROBED(everywhere, handle_reports_the_time_left)
@@ -212,20 +177,6 @@ PROBED(everywhere, handle_reports_the_time_left)
 	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
 	settle(recorder);
 	assert_none_left(recorder, probes[0].timer, TW_NOT_FOUND);
-}
-
-PROBED(everywhere, periodic_timer_reports_the_time_to_its_next_run)
-{
-	struct probe probe = {0};
-
-	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
-	for (int i = 0; i < 3; i++) {
-		assert_left(recorder, probe.timer, 10 * INTERVAL);
-		pass_ticks(recorder, 3);
-		assert_left(recorder, probe.timer, 7 * INTERVAL);
-		pass_ticks(recorder, 7);
-	}
-	assert_runs_ms(recorder, 1, 10, 20, 30);
 }
 
 PROBED(pool, running_timer_says_so)
