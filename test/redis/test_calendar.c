@@ -50,9 +50,8 @@ static int64_t now(struct fixture *fixture)
 /* Rewrites the task's schedule entry in Redis. */
 static void entry_set(struct fixture *fixture, const char *key, const char *entry)
 {
-	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s/%u}every %s %s",
-					 fixture->name_space, shard_of(fixture->redis, key), key,
-					 entry));
+	redis_server_number(&fixture->server, "HSET {tw/%s/%u}every %s %s", fixture->name_space,
+			    shard_of(fixture->redis, key), key, entry);
 }
 
 static void assert_entry_begins(struct fixture *fixture, const char *key, const char *begins)
@@ -397,7 +396,7 @@ STORED(fixture, calendars_are_added_with_others)
 
 	/* The server knows one of the two scripts, and the other client has not asked for either
 	 * yet. */
-	freeReplyObject(redis_server_ask(&fixture->server, "SCRIPT FLUSH"));
+	redis_server_number(&fixture->server, "SCRIPT FLUSH");
 	add(fixture, &tasks[1]);
 	assert_int_equal(tw_redis_add(other, tasks, 5, each), TW_REDIS_BAD_DATA);
 	tw_redis_last_error(other, &error);

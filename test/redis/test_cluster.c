@@ -22,8 +22,7 @@ static int start_cluster(void **state)
 	cluster_start(&cluster);
 	/* A node that has no processor for two seconds has not failed. */
 	for (int i = 0; i < CLUSTER_NODES; i++)
-		freeReplyObject(redis_server_ask(&cluster.nodes[i],
-						 "CONFIG SET cluster-node-timeout 3000"));
+		redis_server_number(&cluster.nodes[i], "CONFIG SET cluster-node-timeout 3000");
 	return 0;
 }
 
@@ -155,17 +154,6 @@ static bool count_one(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-static int count_clients(struct redis_server *server)
-{
-	redisReply *clients = redis_server_ask(server, "CLIENT LIST");
-	int count = 0;
-
-	for (const char *at = clients->str; (at = strstr(at, "name=namespaces")); at++)
-		count++;
-	freeReplyObject(clients);
-	return count;
-}
-
 /* There is one connection to each node, and one to any node for hints. */
 TEST(opened, worker_of_two_namespaces_needs_no_more_connections)
 {
@@ -193,7 +181,7 @@ TEST(opened, worker_of_two_namespaces_needs_no_more_connections)
 		assert_int_equal(runs_count_of(&runs, key), 2);
 	}
 	for (int i = 0; i < CLUSTER_NODES; i++)
-		clients += count_clients(&cluster.nodes[i]);
+		clients += redis_server_says(&cluster.nodes[i], "CLIENT LIST", "name=namespaces");
 	assert_int_equal(clients, CLUSTER_NODES + 1);
 	/* It hears of tasks of both namespaces, on any node. */
 	add_task(beside, "sooner", 50 * TW_MILLISECOND);
@@ -276,15 +264,6 @@ TEST(opened, slots_moved_in_mid_run_lose_nothing)
 	run_disturbed(move_all_slots, 1);
 }
 
-static int version_of(struct redis_server *server)
-{
-	redisReply *reply = redis_server_ask(server, "INFO server");
-	int version = atoi(strstr(reply->str, "redis_version:") + 14);
-
-	freeReplyObject(reply);
-	return version;
-}
-
 static void assert_one_group(uint64_t waiting, uint64_t running)
 {
 	struct tw_redis_group_stats group;
@@ -305,7 +284,7 @@ TEST(opened, empty_slot_on_its_way_takes_tasks_at_once)
 	struct tw_redis_batch *batch;
 	tw_duration before;
 
-	if (version_of(&cluster.nodes[0]) < 7)
+	if (redis_server_figure(&cluster.nodes[0], "INFO server", "redis_version:") < 7)
 		TEST_SKIP("this needs Redis 7");
 	cluster_begin_move(&cluster, slot, source, target);
 	before = wall_clock();
@@ -336,7 +315,7 @@ TEST(opened, slot_half_on_its_way_is_waited_for)
 	int target = (source + 1) % CLUSTER_NODES;
 	struct tw_redis_error error;
 
-	if (version_of(&cluster.nodes[0]) < 7)
+	if (redis_server_figure(&cluster.nodes[0], "INFO server", "redis_version:") < 7)
 		TEST_SKIP("this needs Redis 7");
 	add_task(redis, "a", TW_HOUR);
 	cluster_begin_move(&cluster, slot, source, target);
@@ -346,10 +325,8 @@ TEST(opened, slot_half_on_its_way_is_waited_for)
 	assert_non_null(strstr(error.text, "TRYAGAIN"));
 	set_patience(redis, 0);
 	/* The slot moves back. */
-	freeReplyObject(
-		redis_server_ask(&cluster.nodes[source], "CLUSTER SETSLOT %u STABLE", slot));
-	freeReplyObject(
-		redis_server_ask(&cluster.nodes[target], "CLUSTER SETSLOT %u STABLE", slot));
+	redis_server_number(&cluster.nodes[source], "CLUSTER SETSLOT %u STABLE", slot);
+	redis_server_number(&cluster.nodes[target], "CLUSTER SETSLOT %u STABLE", slot);
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
 }
 
@@ -364,14 +341,14 @@ TEST(opened, slot_whose_keys_of_groups_are_on_their_way_is_waited_for)
 	int target = (source + 1) % CLUSTER_NODES;
 	struct tw_redis_batch *batch = NULL;
 
-	if (version_of(&cluster.nodes[0]) < 7)
+	if (redis_server_figure(&cluster.nodes[0], "INFO server", "redis_version:") < 7)
 		TEST_SKIP("this needs Redis 7");
 	add_one(redis, &task);
 	cluster_begin_move(&cluster, slot, source, target);
 	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
-		freeReplyObject(redis_server_ask(
-			&cluster.nodes[source], "MIGRATE 127.0.0.1 %d {tw/%s/%u}%s 0 5000",
-			cluster.nodes[target].port, name_space, shard, first[i]));
+		redis_server_number(&cluster.nodes[source],
+				    "MIGRATE 127.0.0.1 %d {tw/%s/%u}%s 0 5000",
+				    cluster.nodes[target].port, name_space, shard, first[i]);
 	set_patience(redis, 100 * TW_MILLISECOND);
 	assert_int_equal(tw_redis_claim(redis, shard, 1, TW_MINUTE, &batch, NULL),
 			 TW_REDIS_UNREACHABLE);
@@ -402,8 +379,8 @@ TEST(opened, layout_of_a_slot_on_its_way_is_read_where_it_is)
 static void announce_hosts(const char *how)
 {
 	for (int i = 0; i < CLUSTER_NODES; i++)
-		freeReplyObject(redis_server_ask(
-			&cluster.nodes[i], "CONFIG SET cluster-preferred-endpoint-type %s", how));
+		redis_server_number(&cluster.nodes[i],
+				    "CONFIG SET cluster-preferred-endpoint-type %s", how);
 }
 
 /* The first node is reached by a unix socket and gives ports without hosts, which are on this
@@ -413,11 +390,10 @@ TEST(opened, nodes_without_hosts_are_found_from_a_unix_socket)
 	unsigned slot = slot_of(shard_of(redis, "a"));
 	int owner = cluster_owner(&cluster, slot);
 	struct tw_redis *local;
-	redisReply *clients;
 	char path[320];
 	char url[400];
 
-	if (version_of(&cluster.nodes[0]) < 7)
+	if (redis_server_figure(&cluster.nodes[0], "INFO server", "redis_version:") < 7)
 		TEST_SKIP("this needs Redis 7");
 	announce_hosts("unknown-endpoint");
 	redis_server_path(&cluster.nodes[0], "redis.sock", path, sizeof(path));
@@ -426,10 +402,7 @@ TEST(opened, nodes_without_hosts_are_found_from_a_unix_socket)
 	local = client_open(&options);
 	assert_ok(local, tw_redis_get_stats(local, &(struct tw_redis_stats){0}));
 	/* The node behind the socket is not also reached by its port. */
-	clients = redis_server_ask(&cluster.nodes[0], "CLIENT LIST");
-	assert_non_null(strstr(clients->str, "name=local "));
-	assert_null(strstr(strstr(clients->str, "name=local ") + 1, "name=local "));
-	freeReplyObject(clients);
+	assert_int_equal(redis_server_says(&cluster.nodes[0], "CLIENT LIST", "name=local "), 1);
 	/* A redirect without a host works too. */
 	cluster_move_slot(&cluster, slot, (owner + 1) % CLUSTER_NODES, 0);
 	add_task(local, "a", TW_HOUR);
@@ -451,8 +424,8 @@ static void key_at(int node, char key[KEY_SIZE])
 static void demand_full_coverage(const char *demand)
 {
 	for (int i = 0; i < CLUSTER_NODES; i++)
-		freeReplyObject(redis_server_ask(
-			&cluster.nodes[i], "CONFIG SET cluster-require-full-coverage %s", demand));
+		redis_server_number(&cluster.nodes[i],
+				    "CONFIG SET cluster-require-full-coverage %s", demand);
 }
 
 /* A call that waits for a silent node takes this long, which is longer than any test silences

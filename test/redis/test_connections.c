@@ -44,8 +44,7 @@ static int close_server(void **state)
 /* Each test begins with the server's valid certificate, and clients need none. */
 static int reset_server(void **state)
 {
-	freeReplyObject(redis_server_ask(
-		&server, "CONFIG SET tls-cert-file server.pem tls-auth-clients no"));
+	redis_server_number(&server, "CONFIG SET tls-cert-file server.pem tls-auth-clients no");
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%d", server.tls_port);
 	return 0;
 }
@@ -59,7 +58,7 @@ static struct tw_redis_options secure_options(void)
 
 static void present_certificate(const char *name)
 {
-	freeReplyObject(redis_server_ask(&server, "CONFIG SET tls-cert-file %s", name));
+	redis_server_number(&server, "CONFIG SET tls-cert-file %s", name);
 }
 
 /* Opening with these options returns that status and that text. */
@@ -73,18 +72,6 @@ static void assert_refused(const struct tw_redis_options *options, enum tw_statu
 	if (status != expected || error.status != status || !strstr(error.text, words))
 		fail_msg("%s: %s", tw_status_name(status), error.text);
 	assert_null(redis);
-}
-
-/* Returns how many lines of CLIENT LIST have these words. */
-static int connections_with(const char *words)
-{
-	redisReply *reply = redis_server_ask(&server, "CLIENT LIST");
-	int count = 0;
-
-	for (const char *at = reply->str; (at = strstr(at, words)); at++)
-		count++;
-	freeReplyObject(reply);
-	return count;
 }
 
 TEST(opened, tasks_and_their_worker_go_over_tls)
@@ -184,7 +171,7 @@ TEST(opened, server_that_wants_a_certificate_gets_one)
 	struct tw_redis_options options = secure_options();
 	char path[PATH_SIZE];
 
-	freeReplyObject(redis_server_ask(&server, "CONFIG SET tls-auth-clients yes"));
+	redis_server_number(&server, "CONFIG SET tls-auth-clients yes");
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
 	snprintf(path, sizeof(path), "%s/client.pem", server.folder);
 	options.certificate_file = path;
@@ -401,10 +388,10 @@ TEST(opened, unix_socket_is_a_server_too)
 	snprintf(url, sizeof(url), "redis+unix://%s?database=3", path);
 	redis = client_open(&options);
 	add_task(redis, "a", 0);
-	assert_int_equal(connections_with("name=by-path"), 1);
-	freeReplyObject(redis_server_ask(&server, "SELECT 3"));
+	assert_int_equal(redis_server_says(&server, "CLIENT LIST", "name=by-path"), 1);
+	redis_server_number(&server, "SELECT 3");
 	assert_int_equal(redis_server_number(&server, "EXISTS {tw/default}layout"), 1);
-	freeReplyObject(redis_server_ask(&server, "SELECT 0"));
+	redis_server_number(&server, "SELECT 0");
 	tw_redis_close(redis);
 	redis_server_path(&server, "nothing.sock", path, sizeof(path));
 	snprintf(url, sizeof(url), "redis+unix://%s", path);
@@ -593,12 +580,12 @@ TEST(opened, connections_have_a_name_and_keepalive)
 
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?client_name=billing", server.port);
 	redis = client_open(&options);
-	assert_int_equal(connections_with("name=billing "), 1);
+	assert_int_equal(redis_server_says(&server, "CLIENT LIST", "name=billing "), 1);
 	runs_init(&runs, 1);
 	runs_attach(&runs, &worker_options);
 	worker = worker_start(&options, &worker_options);
 	/* The worker has one connection, and one for hints. */
-	WAIT_UNTIL(connections_with("name=billing ") == 3);
+	WAIT_UNTIL(redis_server_says(&server, "CLIENT LIST", "name=billing ") == 3);
 	worker_stop(worker);
 	options.client_name = "two words";
 	assert_refused(&options, TW_INVALID, "name");

@@ -362,49 +362,14 @@ static bool has_waitaof(struct redis_server *of)
 	return has;
 }
 
-/* Returns how often the server has run the command. */
-static int64_t calls_of(struct redis_server *of, const char *command)
-{
-	redisReply *reply = redis_server_ask(of, "INFO commandstats");
-	char field[64];
-	const char *found;
-	int64_t calls;
-
-	snprintf(field, sizeof(field), "cmdstat_%s:calls=", command);
-	found = strstr(reply->str, field);
-	calls = found ? atoll(found + strlen(field)) : 0;
-	freeReplyObject(reply);
-	return calls;
-}
-
-static bool is_linked(struct redis_server *of)
-{
-	redisReply *reply = redis_server_ask(of, "INFO replication");
-	bool linked = strstr(reply->str, "master_link_status:up");
-
-	freeReplyObject(reply);
-	return linked;
-}
-
-/* Returns whether the replica acknowledges, as it does each second. */
-static bool replica_has_answered(struct redis_server *of)
-{
-	redisReply *reply = redis_server_ask(of, "INFO replication");
-	const char *state = strstr(reply->str, "state=online,offset=");
-	bool answered = state && atoll(state + strlen("state=online,offset=")) > 0;
-
-	freeReplyObject(reply);
-	return answered;
-}
-
 static int open_pair(void **state)
 {
 	*state = NULL;
 	redis_server_start(
 		&master, &(struct redis_server_options){.append_only = true, .fsync_always = true});
 	redis_server_start(&replica, &(struct redis_server_options){.replica_of = master.port});
-	WAIT_UNTIL(is_linked(&replica));
-	WAIT_UNTIL(replica_has_answered(&master));
+	WAIT_UNTIL(redis_server_says(&replica, "INFO replication", "master_link_status:up"));
+	WAIT_UNTIL(redis_server_figure(&master, "INFO replication", "state=online,offset=") > 0);
 	return 0;
 }
 
@@ -429,15 +394,15 @@ TEST(once, each_durability_is_given)
 {
 	for (enum tw_redis_durability i = 0; i <= TW_REDIS_DURABLE_BOTH; i++) {
 		struct tw_redis *redis = open_for(i);
-		int64_t waits = calls_of(&master, "wait");
-		int64_t waitaofs = calls_of(&master, "waitaof");
+		int64_t waits = redis_server_calls(&master, "wait");
+		int64_t waitaofs = redis_server_calls(&master, "waitaof");
 
 		add_task(redis, "a", TW_HOUR);
 		assert_ok(redis, cancel_task(redis, "a"));
-		assert_int_equal(calls_of(&master, "wait") - waits,
+		assert_int_equal(redis_server_calls(&master, "wait") - waits,
 				 i & TW_REDIS_DURABLE_REPLICA ? 2 : 0);
 		/* The greeting has one wait, and appendfsync always needs none. */
-		assert_int_equal(calls_of(&master, "waitaof") - waitaofs, 0);
+		assert_int_equal(redis_server_calls(&master, "waitaof") - waitaofs, 0);
 		tw_redis_close(redis);
 	}
 	WAIT_UNTIL(redis_server_count_keys(&master, "default") == 0);
@@ -450,16 +415,16 @@ TEST(once, disk_that_is_written_each_second_is_waited_for)
 		.url = master.url, .shards = 4, .durability = TW_REDIS_DURABLE_DISK};
 	struct tw_redis *redis;
 
-	freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync everysec"));
+	redis_server_number(&master, "CONFIG SET appendfsync everysec");
 	assert_int_equal(tw_redis_open(&redis, &options, NULL), expected);
 	if (redis) {
 		add_task(redis, "a", TW_HOUR);
 		/* An open handle follows the server's present setting. */
-		freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync always"));
+		redis_server_number(&master, "CONFIG SET appendfsync always");
 		assert_ok(redis, cancel_task(redis, "a"));
 		tw_redis_close(redis);
 	}
-	freeReplyObject(redis_server_ask(&master, "CONFIG SET appendfsync always"));
+	redis_server_number(&master, "CONFIG SET appendfsync always");
 }
 
 TEST(once, what_changes_nothing_is_not_waited_for)
@@ -471,7 +436,7 @@ TEST(once, what_changes_nothing_is_not_waited_for)
 	int64_t waits;
 
 	add_task(redis, "b", 0);
-	waits = calls_of(&master, "wait");
+	waits = redis_server_calls(&master, "wait");
 	kill(replica.pid, SIGSTOP);
 	assert_int_equal(find_task(redis, "b").status, TW_OK);
 	assert_int_equal(stats_of(redis).tasks, 1);
@@ -479,10 +444,10 @@ TEST(once, what_changes_nothing_is_not_waited_for)
 	/* A lost lease gives the task to another run. */
 	batch = claim_for(redis, "b", TW_MINUTE);
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, &each));
-	assert_int_equal(calls_of(&master, "wait"), waits);
+	assert_int_equal(redis_server_calls(&master, "wait"), waits);
 	kill(replica.pid, SIGCONT);
 	assert_ok(redis, tw_redis_finish(redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each));
-	assert_int_equal(calls_of(&master, "wait"), waits + 1);
+	assert_int_equal(redis_server_calls(&master, "wait"), waits + 1);
 	tw_redis_batch_free(batch);
 	tw_redis_close(redis);
 }
@@ -541,14 +506,13 @@ TEST(once, what_is_marked_at_full_memory_is_confirmed)
 {
 	struct tw_redis *plain = open_for(TW_REDIS_DURABLE_SERVER);
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
-	redisReply *info = redis_server_ask(&master, "INFO server");
-	bool flags = atoi(strstr(info->str, "redis_version:") + 14) >= 7;
+	bool flags = redis_server_figure(&master, "INFO server", "redis_version:") >= 7;
 	struct tw_redis_batch *batch;
 	enum tw_status each;
 
 	add_task(plain, "full", 0);
 	batch = claim_for(plain, "full", TW_MINUTE);
-	freeReplyObject(redis_server_ask(&master, "CONFIG SET maxmemory 1"));
+	redis_server_number(&master, "CONFIG SET maxmemory 1");
 	/* An acknowledgement removes, so it is allowed. */
 	assert_ok(plain, tw_redis_finish(plain, only_job(batch), 1, TW_REDIS_DONE, NULL, &each));
 	assert_int_equal(tw_redis_finish(redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each),
@@ -557,9 +521,8 @@ TEST(once, what_is_marked_at_full_memory_is_confirmed)
 	assert_int_equal(tw_redis_finish(redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each),
 			 TW_REDIS_OUTCOME_UNKNOWN);
 	kill(replica.pid, SIGCONT);
-	freeReplyObject(redis_server_ask(&master, "CONFIG SET maxmemory 0"));
+	redis_server_number(&master, "CONFIG SET maxmemory 0");
 	tw_redis_batch_free(batch);
-	freeReplyObject(info);
 	tw_redis_close(redis);
 	tw_redis_close(plain);
 }
@@ -571,11 +534,11 @@ TEST(once, nothing_is_confirmed_while_replicas_are_missing)
 	struct tw_redis_error error;
 
 	assert_int_equal(cancel_task(redis, "none"), TW_NOT_FOUND);
-	freeReplyObject(redis_server_ask(&master, "CONFIG SET min-replicas-to-write 2"));
+	redis_server_number(&master, "CONFIG SET min-replicas-to-write 2");
 	assert_int_equal(cancel_task(redis, "none"), TW_REDIS_OUTCOME_UNKNOWN);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "NOREPLICAS"));
-	freeReplyObject(redis_server_ask(&master, "CONFIG SET min-replicas-to-write 0"));
+	redis_server_number(&master, "CONFIG SET min-replicas-to-write 0");
 	assert_int_equal(cancel_task(redis, "none"), TW_NOT_FOUND);
 	tw_redis_close(redis);
 }
@@ -596,14 +559,14 @@ static void *add_many_times(void *redis)
 TEST(once, threads_share_waits)
 {
 	struct tw_redis *redis = open_for(TW_REDIS_DURABLE_REPLICA);
-	int64_t waits = calls_of(&master, "wait");
+	int64_t waits = redis_server_calls(&master, "wait");
 	pthread_t threads[THREADS];
 
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, add_many_times, redis), 0);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	waits = calls_of(&master, "wait") - waits;
+	waits = redis_server_calls(&master, "wait") - waits;
 	print_message("%d calls, %d waits\n", THREADS * CALLS, (int)waits);
 	assert_in_range(waits, 1, THREADS * CALLS * 3 / 4);
 	tw_redis_close(redis);
@@ -686,15 +649,6 @@ TEST(once, failover_loses_nothing_that_a_replica_had)
 
 /* ---- A cluster ---- */
 
-static bool says(struct redis_server *node, const char *command, const char *words)
-{
-	redisReply *reply = redis_server_ask(node, command);
-	bool found = strstr(reply->str, words);
-
-	freeReplyObject(reply);
-	return found;
-}
-
 static void replicas_join(struct cluster *cluster, struct redis_server replicas[CLUSTER_NODES])
 {
 	const struct redis_server_options options = {.append_only = true, .cluster = true};
@@ -704,17 +658,18 @@ static void replicas_join(struct cluster *cluster, struct redis_server replicas[
 		redis_server_start(&replicas[i], &options);
 		all[i] = &cluster->nodes[i];
 		all[CLUSTER_NODES + i] = &replicas[i];
-		freeReplyObject(redis_server_ask(&replicas[i], "CLUSTER MEET 127.0.0.1 %d %d",
-						 cluster->nodes[0].port,
-						 cluster->nodes[0].bus_port));
+		redis_server_number(&replicas[i], "CLUSTER MEET 127.0.0.1 %d %d",
+				    cluster->nodes[0].port, cluster->nodes[0].bus_port);
 	}
 	for (int i = 0; i < CLUSTER_NODES; i++) {
-		WAIT_UNTIL(says(&replicas[i], "CLUSTER INFO", "cluster_known_nodes:6"));
-		WAIT_UNTIL(says(&replicas[i], "CLUSTER INFO", "cluster_state:ok"));
-		freeReplyObject(
-			redis_server_ask(&replicas[i], "CLUSTER REPLICATE %s", cluster->ids[i]));
-		WAIT_UNTIL(is_linked(&replicas[i]));
-		WAIT_UNTIL(replica_has_answered(&cluster->nodes[i]));
+		WAIT_UNTIL(
+			redis_server_says(&replicas[i], "CLUSTER INFO", "cluster_known_nodes:6"));
+		WAIT_UNTIL(redis_server_says(&replicas[i], "CLUSTER INFO", "cluster_state:ok"));
+		redis_server_number(&replicas[i], "CLUSTER REPLICATE %s", cluster->ids[i]);
+		WAIT_UNTIL(redis_server_says(&replicas[i], "INFO replication",
+					     "master_link_status:up"));
+		WAIT_UNTIL(redis_server_figure(&cluster->nodes[i], "INFO replication",
+					       "state=online,offset=") > 0);
 	}
 	cluster_await_agreement(all, 2 * CLUSTER_NODES);
 }
@@ -736,7 +691,7 @@ static void key_of(struct cluster *cluster, const struct tw_redis *redis, bool o
 /* The shard has no keys, so the target has it and is asked. */
 static void wait_in_a_slot_that_moves(struct cluster *cluster, struct tw_redis *redis)
 {
-	int64_t asked = calls_of(&cluster->nodes[1], "asking");
+	int64_t asked = redis_server_calls(&cluster->nodes[1], "asking");
 	unsigned slot;
 	int i = 0;
 	char key[KEY_SIZE];
@@ -749,7 +704,7 @@ static void wait_in_a_slot_that_moves(struct cluster *cluster, struct tw_redis *
 	cluster_begin_move(cluster, slot, 0, 1);
 	assert_ok(redis, try_add(redis, key, TW_HOUR, TW_REDIS_ANY));
 	/* Both the change and the mark sent ASKING. */
-	assert_int_equal(calls_of(&cluster->nodes[1], "asking") - asked, 2);
+	assert_int_equal(redis_server_calls(&cluster->nodes[1], "asking") - asked, 2);
 	cluster_end_move(cluster, slot, 0, 1);
 }
 
@@ -762,14 +717,13 @@ static void begin_at_a_replica_without_a_file(struct cluster *cluster, struct re
 	struct tw_redis *redis;
 
 	for (int i = 0; i < CLUSTER_NODES; i++)
-		freeReplyObject(
-			redis_server_ask(&cluster->nodes[i], "CONFIG SET appendfsync always"));
-	freeReplyObject(redis_server_ask(first, "CONFIG SET appendonly no"));
+		redis_server_number(&cluster->nodes[i], "CONFIG SET appendfsync always");
+	redis_server_number(first, "CONFIG SET appendonly no");
 	redis = client_open(&options);
 	assert_ok(redis, try_add(redis, key, TW_HOUR, TW_REDIS_ANY));
-	freeReplyObject(redis_server_ask(first, "CLUSTER FAILOVER"));
-	WAIT_UNTIL(says(first, "INFO replication", "role:master"));
-	WAIT_UNTIL(says(&cluster->nodes[0], "INFO replication", "role:slave"));
+	redis_server_number(first, "CLUSTER FAILOVER");
+	WAIT_UNTIL(redis_server_says(first, "INFO replication", "role:master"));
+	WAIT_UNTIL(redis_server_says(&cluster->nodes[0], "INFO replication", "role:slave"));
 	assert_int_equal(try_add(redis, key, TW_HOUR, TW_REDIS_ANY), TW_REDIS_UNFIT);
 	tw_redis_close(redis);
 }

@@ -8,16 +8,7 @@ static struct runs runs;
 
 static void set_memory(struct fixture *fixture, const char *limit)
 {
-	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET maxmemory %s", limit));
-}
-
-static int version_of(struct redis_server *server)
-{
-	redisReply *reply = redis_server_ask(server, "INFO server");
-	int version = atoi(strstr(reply->str, "redis_version:") + 14);
-
-	freeReplyObject(reply);
-	return version;
+	redis_server_number(&fixture->server, "CONFIG SET maxmemory %s", limit);
 }
 
 static bool each_ends(void *context, const struct tw_redis_info *info)
@@ -57,7 +48,7 @@ STORED(fixture, workers_drain_a_full_memory)
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 
-	if (version_of(&fixture->server) < 7)
+	if (redis_server_figure(&fixture->server, "INFO server", "redis_version:") < 7)
 		TEST_SKIP("this needs Redis 7");
 	runs_init(&runs, 100);
 	add_tasks(fixture->redis, 20, 0, 0);

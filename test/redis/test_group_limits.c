@@ -203,8 +203,8 @@ STORED(one_shard, what_a_dead_worker_had_is_free_again)
 	wait_for(40 * TW_MILLISECOND);
 	until_ms = stats_of(fixture->redis).now_ms + 700;
 	snprintf(word, sizeof(word), "1 %lld", (long long)until_ms);
-	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s}running/a dead %b",
-					 fixture->name_space, word, strlen(word)));
+	redis_server_number(&fixture->server, "HSET {tw/%s}running/a dead %b", fixture->name_space,
+			    word, strlen(word));
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(done(&crowd, 0) == 1);
 	assert_true(stats_of(fixture->redis).now_ms >= until_ms);
@@ -326,15 +326,13 @@ STORED(one_shard, claim_that_fails_gives_its_permits_back_once)
 	set(fixture, "g", (struct tw_redis_limits){.running = 1});
 	add_to(fixture, "g", COUNT);
 	/* A claim with due tasks needs this key. */
-	freeReplyObject(
-		redis_server_ask(&fixture->server, "RPUSH {tw/%s/0}token x", fixture->name_space));
+	redis_server_number(&fixture->server, "RPUSH {tw/%s/0}token x", fixture->name_space);
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(atomic_load_explicit(&crowd.notices, memory_order_relaxed) > 0);
 	/* It fails again, with permits and, when these have expired, without. */
 	wait_for(LEASE_MS * TW_MILLISECOND);
 	assert_int_equal(done(&crowd, 0), 0);
-	freeReplyObject(
-		redis_server_ask(&fixture->server, "DEL {tw/%s/0}token", fixture->name_space));
+	redis_server_number(&fixture->server, "DEL {tw/%s/0}token", fixture->name_space);
 	WAIT_UNTIL(done(&crowd, 0) == COUNT);
 	assert_int_equal(crowd.of[0].most, 1);
 	worker_stop(worker);
@@ -365,8 +363,8 @@ STORED(one_shard, rules_are_listed)
 	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
 	assert_string_equal(rules.text, "=0,0,0,0,0;");
 	/* A field of patterns, which earlier versions had, is no group's. */
-	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s}groups // %b",
-					 fixture->name_space, "5 0 0 0 0 free-*\n", (size_t)17));
+	redis_server_number(&fixture->server, "HSET {tw/%s}groups // %b", fixture->name_space,
+			    "5 0 0 0 0 free-*\n", (size_t)17);
 	set(fixture, "last",
 	    (struct tw_redis_limits){
 		    .weight = 1, .running = UINT32_MAX, .per_second = 3, .burst = 4});
@@ -379,8 +377,7 @@ STORED(one_shard, rules_are_listed)
 	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "last", &limits));
 	assert_int_equal(limits.running, UINT32_MAX);
 	set(fixture, "last", (struct tw_redis_limits){0});
-	freeReplyObject(
-		redis_server_ask(&fixture->server, "HDEL {tw/%s}groups //", fixture->name_space));
+	redis_server_number(&fixture->server, "HDEL {tw/%s}groups //", fixture->name_space);
 	assert_int_equal(
 		redis_server_number(&fixture->server, "EXISTS {tw/%s}groups", fixture->name_space),
 		0);

@@ -156,8 +156,8 @@ STORED(fixture, bad_arguments_are_refused)
 /* Runs a script of the test with the tag of shard 0 and two numbers. */
 static void write_by(struct fixture *fixture, const char *script, int first, int second)
 {
-	freeReplyObject(redis_server_ask(&fixture->server, "EVAL %s 1 {tw/%s/0} %d %d", script,
-					 fixture->name_space, first, second));
+	redis_server_number(&fixture->server, "EVAL %s 1 {tw/%s/0} %d %d", script,
+			    fixture->name_space, first, second);
 }
 
 /* Writes groups "000001" and so on with a task each, and then more tasks of one of them. */
@@ -182,7 +182,7 @@ static int64_t commands_run(struct fixture *fixture)
 	for (const char *at = reply->str; (at = strstr(at, ":calls=")); at++)
 		calls += atoll(at + strlen(":calls="));
 	freeReplyObject(reply);
-	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG RESETSTAT"));
+	redis_server_number(&fixture->server, "CONFIG RESETSTAT");
 	return calls;
 }
 

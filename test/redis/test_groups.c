@@ -83,8 +83,7 @@ STORED(one_shard, task_of_a_user_of_earlier_versions_is_claimed)
 
 	add_to(fixture->redis, "a/b", "k", 0);
 	for (int i = 0; i < 4; i++)
-		freeReplyObject(
-			redis_server_ask(&fixture->server, commands[i], fixture->name_space));
+		redis_server_number(&fixture->server, commands[i], fixture->name_space);
 	assert_claimed(fixture->redis, 10, "a/b", 1);
 	assert_int_equal(redis_server_number(&fixture->server,
 					     "EXISTS {tw/%s/0}users {tw/%s/0}order",
@@ -389,26 +388,13 @@ STORED(one_shard, name_of_a_group_may_hold_what_json_escapes)
 	}
 }
 
-/* Returns how many commands the server has run, with those in scripts. */
-static int64_t commands_run(struct fixture *fixture)
-{
-	static const char field[] = "total_commands_processed:";
-	redisReply *reply = redis_server_ask(&fixture->server, "INFO stats");
-	const char *found = strstr(reply->str, field);
-	int64_t count;
-
-	assert_non_null(found);
-	count = strtoll(found + strlen(field), NULL, 10);
-	freeReplyObject(reply);
-	return count;
-}
-
 STORED(one_shard, tasks_of_a_group_cost_few_commands)
 {
 	enum { COUNT = 100 };
 	struct tw_redis_task tasks[COUNT];
 	char keys[COUNT][KEY_SIZE];
-	int64_t before = commands_run(fixture);
+	int64_t before =
+		redis_server_figure(&fixture->server, "INFO stats", "total_commands_processed:");
 
 	for (int i = 0; i < COUNT; i++) {
 		number_key(keys[i], i);
@@ -417,10 +403,16 @@ STORED(one_shard, tasks_of_a_group_cost_few_commands)
 	}
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, COUNT, NULL));
 	/* The script asks for each key whether it has a task. */
-	assert_in_range(commands_run(fixture) - before, COUNT, COUNT + 25);
-	before = commands_run(fixture);
+	assert_in_range(
+		redis_server_figure(&fixture->server, "INFO stats", "total_commands_processed:") -
+			before,
+		COUNT, COUNT + 25);
+	before = redis_server_figure(&fixture->server, "INFO stats", "total_commands_processed:");
 	assert_claimed(fixture->redis, COUNT, "g", COUNT);
-	assert_in_range(commands_run(fixture) - before, 10, 40);
+	assert_in_range(
+		redis_server_figure(&fixture->server, "INFO stats", "total_commands_processed:") -
+			before,
+		10, 40);
 }
 
 STORED(fixture, worker_runs_groups_and_callbacks_name_them)

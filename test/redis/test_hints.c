@@ -69,9 +69,8 @@ STORED(fixture, worker_without_the_right_to_subscribe_polls)
 	redisReply *reply;
 	struct runs runs;
 
-	freeReplyObject(redis_server_ask(&fixture->server,
-					 "ACL SETUSER deaf on >pw ~* +@all resetchannels"));
-	freeReplyObject(redis_server_ask(&fixture->server, "ACL LOG RESET"));
+	redis_server_number(&fixture->server, "ACL SETUSER deaf on >pw ~* +@all resetchannels");
+	redis_server_number(&fixture->server, "ACL LOG RESET");
 	options.user = "deaf";
 	options.password = "pw";
 	runs_init(&runs, 10);
@@ -261,8 +260,8 @@ STORED(one_shard, documented_rights_are_enough)
 	int count = 0;
 
 	rights_read(command + strlen(command), sizeof(command) - strlen(command));
-	freeReplyObject(redis_server_ask(&fixture->server, "ACL LOG RESET"));
-	freeReplyObject(redis_server_ask(&fixture->server, command));
+	redis_server_number(&fixture->server, "ACL LOG RESET");
+	redis_server_number(&fixture->server, command);
 	options.user = "app";
 	options.password = "pw";
 	redis = client_open(&options);
@@ -322,8 +321,7 @@ STORED(fixture, user_without_the_right_to_publish_has_all_except_hints)
 	struct tw_redis_worker *worker;
 	struct tw_redis *redis;
 
-	freeReplyObject(redis_server_ask(&fixture->server,
-					 "ACL SETUSER mute on >pw ~* +@all resetchannels"));
+	redis_server_number(&fixture->server, "ACL SETUSER mute on >pw ~* +@all resetchannels");
 	options.user = "mute";
 	options.password = "pw";
 	redis = client_open(&options);
@@ -343,12 +341,9 @@ STORED(fixture, user_without_the_right_to_publish_has_all_except_hints)
 /* Returns how many scripts the server has run since the last call. */
 static int64_t scripts_run(struct fixture *fixture)
 {
-	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
-	const char *at = strstr(reply->str, "cmdstat_evalsha:calls=");
-	int64_t count = at ? atoll(strchr(at, '=') + 1) : 0;
+	int64_t count = redis_server_calls(&fixture->server, "evalsha");
 
-	freeReplyObject(reply);
-	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG RESETSTAT"));
+	redis_server_number(&fixture->server, "CONFIG RESETSTAT");
 	return count;
 }
 

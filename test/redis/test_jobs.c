@@ -12,8 +12,8 @@ static void spoil(struct fixture *fixture, const char *key, const char *record)
 {
 	unsigned shard = shard_of(fixture->redis, key);
 
-	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s/%u}body %s %s",
-					 fixture->name_space, shard, key, record));
+	redis_server_number(&fixture->server, "HSET {tw/%s/%u}body %s %s", fixture->name_space,
+			    shard, key, record);
 }
 
 STORED(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
@@ -51,8 +51,7 @@ STORED(fixture, task_without_a_record_is_taken_out)
 	unsigned shard = shard_of(fixture->redis, "a");
 
 	add_task(fixture->redis, "a", 0);
-	freeReplyObject(redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}body a",
-					 fixture->name_space, shard));
+	redis_server_number(&fixture->server, "HDEL {tw/%s/%u}body a", fixture->name_space, shard);
 	assert_nothing_due(fixture->redis, "a");
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -63,8 +62,7 @@ STORED(fixture, task_that_loses_its_record_on_lease_can_be_failed)
 	struct tw_redis_batch *batch;
 
 	batch = claim_new(fixture->redis, "a", TW_MINUTE);
-	freeReplyObject(redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}body a",
-					 fixture->name_space, shard));
+	redis_server_number(&fixture->server, "HDEL {tw/%s/%u}body a", fixture->name_space, shard);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, NULL), TW_OK);
 	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
@@ -79,10 +77,8 @@ STORED(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 	struct tw_redis_batch *second;
 
 	first = claim_new(fixture->redis, "a", TW_MINUTE);
-	freeReplyObject(
-		redis_server_ask(&fixture->server, "DEL {tw/%s/%u}token", name_space, shard));
-	freeReplyObject(
-		redis_server_ask(&fixture->server, "HDEL {tw/%s/%u}run a", name_space, shard));
+	redis_server_number(&fixture->server, "DEL {tw/%s/%u}token", name_space, shard);
+	redis_server_number(&fixture->server, "HDEL {tw/%s/%u}run a", name_space, shard);
 	redis_server_set_due(&fixture->server, fixture->redis, name_space, "a", -1);
 	second = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(second)->attempt, 1);
@@ -100,9 +96,8 @@ STORED(fixture, tokens_of_claims_rise_whatever_the_time_is)
 	uint64_t last = UINT64_C(4102444800000000);
 
 	for (unsigned shard = 0; shard < 4; shard++)
-		freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/%s/%u}token %llu",
-						 fixture->name_space, shard,
-						 (unsigned long long)last));
+		redis_server_number(&fixture->server, "SET {tw/%s/%u}token %llu",
+				    fixture->name_space, shard, (unsigned long long)last);
 	add_tasks(fixture->redis, TASKS * 4, 0, 0);
 	for (unsigned shard = 0; shard < 4; shard++) {
 		uint64_t token = last;
@@ -177,18 +172,6 @@ STORED(fixture, task_whose_last_lease_ended_can_be_retried_as_it_was)
 	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
 }
 
-/* Returns Redis's "used_memory" or "used_memory_peak" in bytes. */
-static long memory_of(struct fixture *fixture, const char *name)
-{
-	redisReply *reply = redis_server_ask(&fixture->server, "INFO memory");
-	const char *found = strstr(reply->str, name);
-	long bytes = found ? atol(strchr(found, ':') + 1) : 0;
-
-	freeReplyObject(reply);
-	assert_true(bytes > 0);
-	return bytes;
-}
-
 STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)
 {
 	enum { COUNT = 100, LIMIT = 4 * 1024 * 1024 };
@@ -212,11 +195,14 @@ STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)
 		task.key_size = strlen(key);
 		add_one(redis, &task);
 	}
-	before = memory_of(fixture, "used_memory:");
+	before = redis_server_figure(&fixture->server, "INFO memory", "used_memory:");
 	do {
 		assert_ok(redis, tw_redis_claim(redis, 0, COUNT, TW_MINUTE, &batch, &next));
 		if (!claimed)
-			assert_true(memory_of(fixture, "used_memory_peak:") - before < 3L * LIMIT);
+			assert_true(redis_server_figure(&fixture->server, "INFO memory",
+							"used_memory_peak:") -
+					    before <
+				    3L * LIMIT);
 		claimed += batch->count;
 		assert_in_range(batch->count, 1, LIMIT / sizeof(body) + 1);
 		assert_true(next == 0 || claimed == COUNT);
@@ -382,10 +368,9 @@ STORED(fixture, jobs_that_cannot_be_reported_have_the_status_each)
 	batches[1] = claim_new(fixture->redis, key, TW_MINUTE);
 	for (int i = 0; i < 2; i++)
 		jobs[i] = *only_job(batches[i]);
-	freeReplyObject(
-		redis_server_ask(&fixture->server, "ACL SETUSER reader on >pw ~* &* +@all"));
+	redis_server_number(&fixture->server, "ACL SETUSER reader on >pw ~* &* +@all");
 	redis = client_open(&options);
-	freeReplyObject(redis_server_ask(&fixture->server, "ACL SETUSER reader -eval -evalsha"));
+	redis_server_number(&fixture->server, "ACL SETUSER reader -eval -evalsha");
 	assert_int_equal(tw_redis_finish(redis, jobs, 2, TW_REDIS_DONE, NULL, each),
 			 TW_REDIS_REFUSED);
 	for (int i = 0; i < 2; i++) {

@@ -270,14 +270,14 @@ STORED(opened, listings_of_large_bodies_come_in_small_pages)
 		add_one(fixture->redis, &letter.task);
 	}
 	add_letters(fixture, 2, 300);
-	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET %s %s",
-					 "client-output-buffer-limit", "normal 1mb 0 0"));
+	redis_server_number(&fixture->server, "CONFIG SET %s %s", "client-output-buffer-limit",
+			    "normal 1mb 0 0");
 	assert_ok(fixture->redis,
 		  tw_redis_each(fixture->redis, TW_REDIS_LETTERS, count_letter, &letters));
 	assert_ok(fixture->redis,
 		  tw_redis_each(fixture->redis, TW_REDIS_TASKS, count_letter, &tasks));
-	freeReplyObject(redis_server_ask(&fixture->server, "CONFIG SET %s %s",
-					 "client-output-buffer-limit", "normal 0 0 0"));
+	redis_server_number(&fixture->server, "CONFIG SET %s %s", "client-output-buffer-limit",
+			    "normal 0 0 0");
 	assert_int_equal(letters, LARGE + 300);
 	assert_int_equal(tasks, LARGE);
 }

@@ -719,17 +719,8 @@ TEST(opened, loop_that_stands_is_not_healthy)
 
 /* ---- What it costs ---- */
 
-/* Returns the number of calls of ZCOUNT, which only the counting of tasks makes, one for each
- * shard. */
-static int64_t counted(struct fixture *fixture)
-{
-	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
-	const char *line = strstr(reply->str, "cmdstat_zcount:calls=");
-	int64_t calls = line ? atoll(strchr(line, '=') + 1) : 0;
-
-	freeReplyObject(reply);
-	return calls;
-}
+/* Only the counting of tasks calls ZCOUNT, once for each shard. */
+static const char counted[] = "zcount";
 
 STORED(opened, redis_is_asked_once_a_second_whoever_looks)
 {
@@ -743,13 +734,13 @@ STORED(opened, redis_is_asked_once_a_second_whoever_looks)
 	assert_true(await_status("/readyz", 200));
 	/* The time covers the whole count, even if the machine is busy in between. */
 	begin = redis_server_now(&fixture->server);
-	before = counted(fixture);
+	before = redis_server_calls(&fixture->server, counted);
 	do {
 		wait_for(20 * TW_MILLISECOND);
 		assert_int_equal(status_of_path("/metrics"), 200);
 		/* The worker asks for more, but the counts are fresh. */
 		assert_int_equal(status_of_path("/status.json"), 200);
-		asked = counted(fixture) - before;
+		asked = redis_server_calls(&fixture->server, counted) - before;
 		took = redis_server_now(&fixture->server) - begin;
 		/* A worker that has no processor asks less often. */
 	} while (took < LOOKS_MS || (asked < 2 * SHARDS && took < 10 * LOOKS_MS));
@@ -763,12 +754,12 @@ STORED(opened, redis_is_not_asked_while_nobody_looks)
 
 	start(no_options);
 	assert_true(await_status("/readyz", 200));
-	before = counted(fixture);
+	before = redis_server_calls(&fixture->server, counted);
 	for (int i = 0; i < 25; i++) {
 		assert_int_equal(status_of_path("/healthz"), 200);
 		wait_for(50 * TW_MILLISECOND);
 	}
-	assert_int_equal(counted(fixture), before);
+	assert_int_equal(redis_server_calls(&fixture->server, counted), before);
 }
 
 /* A page waits for a silent Redis as long as a reply may take, and a probe of the loop does not

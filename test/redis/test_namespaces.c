@@ -29,17 +29,6 @@ static struct tw_redis *open_second(const struct fixture *fixture)
 	return open_beside(fixture->redis, name, SHARDS);
 }
 
-static int count_clients(struct redis_server *server)
-{
-	redisReply *clients = redis_server_ask(server, "CLIENT LIST");
-	int count = 0;
-
-	for (const char *at = clients->str; (at = strstr(at, "name=timingwheel")); at++)
-		count++;
-	freeReplyObject(clients);
-	return count;
-}
-
 STORED(fixture, namespaces_share_the_connection_and_no_task)
 {
 	struct tw_redis *second = open_second(fixture);
@@ -51,7 +40,7 @@ STORED(fixture, namespaces_share_the_connection_and_no_task)
 	assert_int_equal(find_task(second, "a").status, TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	assert_int_equal(stats_of(second).tasks, 1);
-	assert_int_equal(count_clients(&fixture->server), 1);
+	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
 	tw_redis_close(second);
 }
 
@@ -138,7 +127,7 @@ STORED(fixture, handles_are_closed_in_any_order)
 	assert_int_equal(find_task(third, "a").status, TW_OK);
 	tw_redis_close(second);
 	assert_int_equal(cancel_task(third, "a"), TW_OK);
-	assert_int_equal(count_clients(&fixture->server), 1);
+	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
 	tw_redis_close(third);
 }
 
@@ -233,7 +222,7 @@ STORED(fixture, handles_come_and_go_in_many_threads)
 		assert_int_equal(stats_of(own).tasks, EACH);
 		tw_redis_close(own);
 	}
-	assert_int_equal(count_clients(&fixture->server), 1);
+	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
 }
 
 TEST(fixture, nodes_of_a_cluster_have_one_connection_each)
@@ -252,7 +241,8 @@ TEST(fixture, nodes_of_a_cluster_have_one_connection_each)
 	assert_int_equal(stats_of(first).tasks, 50);
 	assert_int_equal(stats_of(second).tasks, 70);
 	for (int i = 0; i < CLUSTER_NODES; i++)
-		assert_int_equal(count_clients(&cluster.nodes[i]), 1);
+		assert_int_equal(
+			redis_server_says(&cluster.nodes[i], "CLIENT LIST", "name=timingwheel"), 1);
 	tw_redis_close(first);
 	tw_redis_close(second);
 	cluster_stop(&cluster);

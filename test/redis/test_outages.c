@@ -108,8 +108,7 @@ TEST(opened, server_that_may_drop_tasks_is_refused_unless_that_is_wanted)
 	struct tw_redis_worker *worker;
 
 	for (int i = 0; i < 3; i++) {
-		freeReplyObject(
-			redis_server_ask(&server, "CONFIG SET maxmemory-policy %s", policies[i]));
+		redis_server_number(&server, "CONFIG SET maxmemory-policy %s", policies[i]);
 		options.allow_eviction = false;
 		assert_int_equal(tw_redis_open(&redis, &options, &error),
 				 i < 2 ? TW_REDIS_UNFIT : TW_OK);
@@ -228,7 +227,7 @@ TEST(opened, call_gives_up_after_its_patience)
 static void *become_master_soon(void *argument)
 {
 	wait_for(500 * TW_MILLISECOND);
-	freeReplyObject(redis_server_ask(&server, "REPLICAOF NO ONE"));
+	redis_server_number(&server, "REPLICAOF NO ONE");
 	return NULL;
 }
 
@@ -238,7 +237,7 @@ TEST(opened, replica_is_waited_for_until_it_is_the_master)
 	pthread_t thread;
 
 	add_task(redis, "a", TW_HOUR);
-	freeReplyObject(redis_server_ask(&server, "REPLICAOF 127.0.0.1 %d", port_free()));
+	redis_server_number(&server, "REPLICAOF 127.0.0.1 %d", port_free());
 	assert_int_equal(pthread_create(&thread, NULL, become_master_soon, NULL), 0);
 	assert_ok(redis, try_add(redis, "b", TW_HOUR, TW_REDIS_ANY));
 	pthread_join(thread, NULL);
@@ -334,8 +333,8 @@ TEST(opened, claims_whose_replies_are_cut_off_use_up_no_attempt)
 		task.key_size = strlen(key);
 		add_one(direct, &task);
 	}
-	freeReplyObject(redis_server_ask(&server, "CONFIG SET client-output-buffer-limit %s",
-					 "normal 400000 0 0"));
+	redis_server_number(&server, "CONFIG SET client-output-buffer-limit %s",
+			    "normal 400000 0 0");
 	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = TW_SECOND});
 	WAIT_UNTIL(ends_count(&runs) == LARGE);
 	worker_stop(worker);
@@ -382,16 +381,16 @@ TEST(opened, worker_reports_refusals_and_an_unfit_server)
 		start_at(server.url, (struct tw_redis_worker_options){.poll = 10 * TW_MILLISECOND});
 	add_task(redis, "a", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
-	freeReplyObject(redis_server_ask(&server, "ACL SETUSER default -evalsha"));
+	redis_server_number(&server, "ACL SETUSER default -evalsha");
 	WAIT_UNTIL(runs_lost(&runs) == 1);
-	freeReplyObject(redis_server_ask(&server, "ACL SETUSER default +evalsha"));
+	redis_server_number(&server, "ACL SETUSER default +evalsha");
 	WAIT_UNTIL(runs_found(&runs) == 1);
-	freeReplyObject(redis_server_ask(&server, "CONFIG SET maxmemory-policy allkeys-lru"));
+	redis_server_number(&server, "CONFIG SET maxmemory-policy allkeys-lru");
 	redis_server_number(&server, "CLIENT KILL TYPE normal SKIPME yes");
 	WAIT_UNTIL(runs_lost(&runs) == 2);
 	wait_for(100 * TW_MILLISECOND);
 	assert_int_equal(runs_found(&runs), 1);
-	freeReplyObject(redis_server_ask(&server, "CONFIG SET maxmemory-policy noeviction"));
+	redis_server_number(&server, "CONFIG SET maxmemory-policy noeviction");
 	WAIT_UNTIL(runs_found(&runs) == 2);
 	add_task(redis, "b", 0);
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
@@ -402,7 +401,7 @@ TEST(opened, worker_reports_refusals_and_an_unfit_server)
 static void *give_replicas_up(void *argument)
 {
 	wait_for(300 * TW_MILLISECOND);
-	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 0"));
+	redis_server_number(&server, "CONFIG SET min-replicas-to-write 0");
 	return NULL;
 }
 
@@ -412,7 +411,7 @@ TEST(opened, server_that_lacks_replicas_is_waited_for)
 	struct tw_redis_error error;
 	pthread_t thread;
 
-	freeReplyObject(redis_server_ask(&server, "CONFIG SET min-replicas-to-write 1"));
+	redis_server_number(&server, "CONFIG SET min-replicas-to-write 1");
 	set_patience(redis, -1);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_REDIS_UNREACHABLE);
 	set_patience(redis, 0);
@@ -439,16 +438,16 @@ TEST(opened, changed_reason_is_reported_again)
 	char url[80];
 
 	snprintf(url, sizeof(url), "redis://app:old@127.0.0.1:%d", server.port);
-	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app on >old ~* &* +@all"));
+	redis_server_number(&server, "ACL SETUSER app on >old ~* &* +@all");
 	worker = start_at(url, (struct tw_redis_worker_options){0});
-	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app >new <old"));
-	freeReplyObject(redis_server_ask(&server, "CLIENT KILL USER app"));
+	redis_server_number(&server, "ACL SETUSER app >new <old");
+	redis_server_number(&server, "CLIENT KILL USER app");
 	await_reason("WRONGPASS");
-	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app >old -eval -evalsha"));
+	redis_server_number(&server, "ACL SETUSER app >old -eval -evalsha");
 	await_reason("NOPERM");
 	assert_int_equal(runs_lost(&runs), 1);
 	assert_int_equal(runs_found(&runs), 0);
-	freeReplyObject(redis_server_ask(&server, "ACL SETUSER app +eval +evalsha"));
+	redis_server_number(&server, "ACL SETUSER app +eval +evalsha");
 	WAIT_UNTIL(runs_found(&runs) == 1);
 	/* The login was refused, and not hints, which soon work again. */
 	assert_int_equal(runs_notices(&runs, &last), 0);

@@ -135,8 +135,8 @@ STORED(one_shard, what_a_dead_worker_had_is_free_again)
 	set_limits(fixture, 2, 0);
 	/* %b accepts the blank in the word. */
 	snprintf(word, sizeof(word), "2 %lld", (long long)until_ms);
-	freeReplyObject(redis_server_ask(&fixture->server, "HSET {tw/%s}running dead %b",
-					 fixture->name_space, word, strlen(word)));
+	redis_server_number(&fixture->server, "HSET {tw/%s}running dead %b", fixture->name_space,
+			    word, strlen(word));
 	worker = start(fixture, &crowd);
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(done(&crowd) == 1);

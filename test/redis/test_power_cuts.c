@@ -84,7 +84,7 @@ static void cut_power(struct redis_server *server, const struct trial *trial, st
 		uint64_t before = random_below(&random_now, calls);
 
 		clients_await(clients, before);
-		freeReplyObject(redis_server_ask(server, "BGREWRITEAOF"));
+		redis_server_number(server, "BGREWRITEAOF");
 		calls -= before;
 	}
 	clients_await(clients, calls);
@@ -260,9 +260,9 @@ static void replicate(struct pair *pair)
 	struct redis_server *master = &pair->servers[pair->master];
 
 	proxy_start(&pair->proxy, master->port);
-	freeReplyObject(redis_server_ask(&pair->servers[!pair->master], "REPLICAOF 127.0.0.1 %d",
-					 pair->proxy.port));
-	freeReplyObject(redis_server_ask(master, "SET is-there 1"));
+	redis_server_number(&pair->servers[!pair->master], "REPLICAOF 127.0.0.1 %d",
+			    pair->proxy.port);
+	redis_server_number(master, "SET is-there 1");
 	assert_int_equal(redis_server_number(master, "WAIT 1 30000"), 1);
 }
 
@@ -292,9 +292,9 @@ static void lose_master(struct pair *pair, bool is_cut_off, const char *setting,
 	redis_server_end(master, SIGKILL);
 	clients_join(clients);
 	proxy_stop(&pair->proxy);
-	freeReplyObject(redis_server_ask(replica, "REPLICAOF NO ONE"));
+	redis_server_number(replica, "REPLICAOF NO ONE");
 	clients_check(clients, replica->url, losses);
-	freeReplyObject(redis_server_ask(replica, "FLUSHALL"));
+	redis_server_number(replica, "FLUSHALL");
 	redis_server_restart(master);
 	pair->master = !pair->master;
 }

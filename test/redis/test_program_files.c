@@ -267,21 +267,11 @@ TEST(opened, line_of_a_nul_is_not_blank)
 	assert_true(said("twr: line 1: the line is not JSON") && said("1 added, 1 refused"));
 }
 
-static int64_t script_calls(struct fixture *fixture)
-{
-	redisReply *reply = redis_server_ask(&fixture->server, "INFO commandstats");
-	const char *at = strstr(reply->str, "cmdstat_evalsha:calls=");
-	int64_t calls = at ? atoll(at + strlen("cmdstat_evalsha:calls=")) : 0;
-
-	freeReplyObject(reply);
-	return calls;
-}
-
 STORED(opened, many_lines_share_a_few_calls)
 {
 	enum { COUNT = 2000 };
 	FILE *file = file_open();
-	int64_t before = script_calls(fixture);
+	int64_t before = redis_server_calls(&fixture->server, "evalsha");
 
 	for (int i = 0; i < COUNT; i++)
 		fprintf(file, "{\"key\":\"task-%d\",\"in\":\"1h\"}\n", i);
@@ -291,7 +281,7 @@ STORED(opened, many_lines_share_a_few_calls)
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT);
 	/* There are a call for each of the 4 shards and 256 lines, one for an unknown script, and
 	 * the look at the server. */
-	assert_in_range(script_calls(fixture) - before, 1, 40);
+	assert_in_range(redis_server_calls(&fixture->server, "evalsha") - before, 1, 40);
 }
 
 /* The file has 100 MB of tasks, or a tenth where memory is not measured. This runs first, for it is
@@ -550,9 +540,8 @@ static void score_set(struct fixture *fixture, const char *key, int64_t score)
 	/* The score of a group's waiting task is 4e15 higher. */
 	if (find_task(fixture->redis, key).state != TW_REDIS_LEASED && is_of_group(key))
 		score += INT64_C(4000000000000000);
-	freeReplyObject(redis_server_ask(&fixture->server, "ZADD {tw/%s/%u}due %lld %s",
-					 fixture->name_space, shard_of(fixture->redis, key),
-					 (long long)score, key));
+	redis_server_number(&fixture->server, "ZADD {tw/%s/%u}due %lld %s", fixture->name_space,
+			    shard_of(fixture->redis, key), (long long)score, key);
 }
 
 enum kind { ONCE, BY_PERIOD, BY_CALENDAR, KINDS };

@@ -15,22 +15,13 @@ enum { URL_SIZE = 300, HOLD_MS = 600000 };
 static struct redis_server servers[2];
 static struct sentinels sentinels;
 
-static bool replica_is_connected(void)
-{
-	redisReply *reply = redis_server_ask(&servers[1], "INFO replication");
-	bool connected = strstr(reply->str, "master_link_status:up");
-
-	freeReplyObject(reply);
-	return connected;
-}
-
 static int open_all(void **state)
 {
 	*state = NULL;
 	redis_server_start(&servers[0], NULL);
 	redis_server_start(&servers[1],
 			   &(struct redis_server_options){.replica_of = servers[0].port});
-	WAIT_UNTIL(replica_is_connected());
+	WAIT_UNTIL(redis_server_says(&servers[1], "INFO replication", "master_link_status:up"));
 	sentinels_start(&sentinels, servers[0].port);
 	sentinels_set_patience(&sentinels, HOLD_MS);
 	return 0;

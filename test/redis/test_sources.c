@@ -293,17 +293,6 @@ TEST(opened, dead_letters_are_counted_in_each_namespace)
 
 /* ---- The worker ---- */
 
-static int count_clients(struct fixture *fixture)
-{
-	redisReply *reply = redis_server_ask(&fixture->server, "CLIENT LIST");
-	int count = 0;
-
-	for (const char *at = reply->str; (at = strstr(at, "name=timingwheel")); at++)
-		count++;
-	freeReplyObject(reply);
-	return count;
-}
-
 TEST(opened, namespaces_need_no_connections_of_their_own)
 {
 	struct tw_redis_worker *worker = start(*state);
@@ -313,7 +302,8 @@ TEST(opened, namespaces_need_no_connections_of_their_own)
 		WAIT_UNTIL(stats_of_source(worker, i).done == 1);
 	}
 	/* These are the fixture's, the worker's, and the one for hints. */
-	WAIT_UNTIL(count_clients(*state) == 3);
+	WAIT_UNTIL(redis_server_says(&((struct fixture *)*state)->server, "CLIENT LIST",
+				     "name=timingwheel") == 3);
 	worker_stop(worker);
 }
 
@@ -421,7 +411,8 @@ TEST(opened, namespace_with_another_number_of_shards_is_unfit)
 
 	assert_int_equal(try_start(*state, sources, 2, &error), TW_REDIS_UNFIT);
 	assert_non_null(strstr(error.text, names[1]));
-	WAIT_UNTIL(count_clients(*state) == 1);
+	WAIT_UNTIL(redis_server_says(&((struct fixture *)*state)->server, "CLIENT LIST",
+				     "name=timingwheel") == 1);
 }
 
 STORED(opened, as_many_namespaces_as_there_may_be_are_served)

@@ -456,7 +456,7 @@ STORED(opened, worker_that_cannot_report_ends_stops_claiming)
 		tasks[i] = (struct tw_redis_task){.key = keys[i], .key_size = strlen(keys[i])};
 	}
 	assert_ok(redis, tw_redis_add(redis, tasks, COUNT, NULL));
-	freeReplyObject(redis_server_ask(&fixture->server, "SET {tw/unconfirmed/0}dead x"));
+	redis_server_number(&fixture->server, "SET {tw/unconfirmed/0}dead x");
 	runs.outcome = TW_REDIS_KILL;
 	runs_attach(&runs, &options);
 	worker = worker_start(&redis_options, &options);
@@ -466,7 +466,7 @@ STORED(opened, worker_that_cannot_report_ends_stops_claiming)
 	assert_int_equal(worker_stats(worker).claims, claims);
 	assert_in_range(worker_stats(worker).held, MOST + 1, MOST + BATCH);
 	assert_int_equal(ends_count(&runs), 0);
-	freeReplyObject(redis_server_ask(&fixture->server, "DEL {tw/unconfirmed/0}dead"));
+	redis_server_number(&fixture->server, "DEL {tw/unconfirmed/0}dead");
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == COUNT);
 	worker_stop(worker);
 	assert_each_ran(&runs, COUNT, 1);

@@ -353,6 +353,35 @@ int64_t redis_server_number(struct redis_server *server, const char *format, ...
 	return number;
 }
 
+int redis_server_says(struct redis_server *server, const char *command, const char *words)
+{
+	redisReply *reply = redis_server_ask(server, command);
+	int count = 0;
+
+	for (const char *at = reply->str; (at = strstr(at, words)); at++)
+		count++;
+	freeReplyObject(reply);
+	return count;
+}
+
+int64_t redis_server_figure(struct redis_server *server, const char *command, const char *words)
+{
+	redisReply *reply = redis_server_ask(server, command);
+	const char *found = strstr(reply->str, words);
+	int64_t figure = found ? atoll(found + strlen(words)) : 0;
+
+	freeReplyObject(reply);
+	return figure;
+}
+
+int64_t redis_server_calls(struct redis_server *server, const char *command)
+{
+	char words[64];
+
+	snprintf(words, sizeof(words), "cmdstat_%s:calls=", command);
+	return redis_server_figure(server, "INFO commandstats", words);
+}
+
 int64_t redis_server_now(struct redis_server *server)
 {
 	redisReply *reply = redis_server_ask(server, "TIME");

@@ -68,8 +68,14 @@ void redis_server_print_state(struct redis_server *server, const char *command);
 
 /* Sends a command, with hiredis's format. The caller frees the reply, which is no error. */
 redisReply *redis_server_ask(struct redis_server *server, const char *format, ...);
-/* Sends a command whose reply is a number, as an integer or in digits. */
+/* Sends a command. Returns its reply if that is a number, as an integer or in digits. */
 int64_t redis_server_number(struct redis_server *server, const char *format, ...);
+/* Returns how often the words are in the text that the command is answered with. */
+int redis_server_says(struct redis_server *server, const char *command, const char *words);
+/* Returns the number after the words in that text, or 0 without them. */
+int64_t redis_server_figure(struct redis_server *server, const char *command, const char *words);
+/* Returns how often it has run the command, whose name is in small letters. */
+int64_t redis_server_calls(struct redis_server *server, const char *command);
 /* Returns the server's time in milliseconds. */
 int64_t redis_server_now(struct redis_server *server);
 
