@@ -14,7 +14,7 @@ test -z "$SANITIZE" || skip "the plain build is looked at"
 alone=$BUILD/test/core_alone
 at_end "rm -rf '$alone'"
 
-# This is a make of its own: the outer one's job server and tests do not apply here.
+# This is a make of its own: the outer one's job server and T do not apply here.
 core_make()
 {
 	MAKEFLAGS='' MFLAGS='' T='' "$MAKE" -j2 BUILD="$alone" REDIS=no "$@"

@@ -293,35 +293,22 @@ STORED(one_shard, large_bodies_are_not_all_read)
 
 STORED(fixture, program_lists_groups)
 {
-	const struct program_environment environment = {.url = fixture->server.url,
-							.name_space = fixture->name_space};
-	struct program program;
 
-	assert_int_equal(program_run(&program, &environment, ARGUMENTS("groups", "--shards=4")), 0);
-	assert_string_equal(program_text(&program), "");
-	program_end(&program);
+	assert_int_equal(TWR("groups"), 0);
+	assert_string_equal(twr_text(), "");
 	add_to(fixture->redis, "a\"\xc3\xa9 ", 1, 0);
 	claim_all(fixture->redis, 100);
 	add_to(fixture->redis, "<b>", 12, TW_HOUR);
-	assert_int_equal(program_run(&program, &environment, ARGUMENTS("groups", "--shards=4")), 0);
-	assert_non_null(strstr(program_text(&program),
-			       "   waiting   running                oldest_due  group\n"
-			       "        12         0  2"));
-	assert_non_null(strstr(program_text(&program),
-			       "Z  <b>\n"
-			       "         0         1                     never  a\"%C3%A9%20\n"));
-	program_end(&program);
-	assert_int_equal(
-		program_run(&program, &environment, ARGUMENTS("groups", "--json", "--shards=4")),
-		0);
-	assert_non_null(
-		strstr(program_text(&program), "{\"waiting\":12,\"running\":0,\"oldest_due\":\"2"));
-	assert_non_null(strstr(program_text(&program), ",\"group\":\"<b>\"}\n"));
-	assert_non_null(strstr(program_text(&program),
-			       "{\"waiting\":0,\"running\":1,\"group\":\"a\\\"\xc3\xa9 \"}\n"));
-	program_end(&program);
-	assert_int_equal(program_run(&program, &environment, ARGUMENTS("groups", "a")), 2);
-	program_end(&program);
+	assert_int_equal(TWR("groups"), 0);
+	assert_true(twr_said("   waiting   running                oldest_due  group\n"
+			     "        12         0  2"));
+	assert_true(twr_said("Z  <b>\n"
+			     "         0         1                     never  a\"%C3%A9%20\n"));
+	assert_int_equal(TWR("groups", "--json"), 0);
+	assert_true(twr_said("{\"waiting\":12,\"running\":0,\"oldest_due\":\"2"));
+	assert_true(twr_said(",\"group\":\"<b>\"}\n"));
+	assert_true(twr_said("{\"waiting\":0,\"running\":1,\"group\":\"a\\\"\xc3\xa9 \"}\n"));
+	assert_int_equal(TWR("groups", "a"), 2);
 }
 
 FIXTURE_FILE

@@ -382,23 +382,16 @@ STORED(opened, limits_out_of_range_are_refused)
 
 STORED(opened, worker_of_twr_ends_letters)
 {
-	const struct program_environment environment = {.url = fixture->server.url,
-							.name_space = fixture->name_space};
 	struct program program;
 
 	add_letters(fixture, 1, 5);
-	program_start(&program, &environment,
-		      ARGUMENTS("worker", "--shards=4", "--dead-max-count", "8"));
+	program_start(&program, &twr_environment, ARGUMENTS("worker", "--dead-max-count", "8"));
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 2);
 	program_end(&program);
-	program_start(&program, &environment,
-		      ARGUMENTS("worker", "--shards=4", "--dead-max-age", "30d"));
+	program_start(&program, &twr_environment, ARGUMENTS("worker", "--dead-max-age", "30d"));
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 0);
 	program_end(&program);
-	assert_int_equal(
-		program_run(&program, &environment, ARGUMENTS("worker", "--dead-max-count", "0")),
-		2);
-	program_end(&program);
+	assert_int_equal(TWR("worker", "--dead-max-count", "0"), 2);
 }
 
 FIXTURE_FILE

@@ -11,7 +11,6 @@
 #include "support/pages.h"
 #include "support/sockets.h"
 
-static struct program_environment environment;
 static struct http_server http;
 static struct program worker;
 static int port;
@@ -29,12 +28,8 @@ static void answer_by_path(void *context, const struct http_request *request,
 
 static int open_all(void **state)
 {
-	struct fixture *fixture;
 	int result = fixture_open(state);
 
-	fixture = *state;
-	environment = (struct program_environment){.url = fixture->server.url,
-						   .name_space = fixture->name_space};
 	http_server_start(&http, answer_by_path, NULL);
 	worker = (struct program){.output = -1};
 	return result;
@@ -58,7 +53,7 @@ static const struct test_kind kind_opened = {.open = open_all, .close = close_al
 
 static void start(const char *const *options)
 {
-	port = pages_start(&worker, &environment, options);
+	port = pages_start(&worker, &twr_environment, options);
 }
 #define START(...) start(ARGUMENTS(__VA_ARGS__))
 
@@ -357,36 +352,27 @@ TEST(opened, invalid_or_taken_address_is_refused)
 					  "a:b:1",      "127.0.0.1:-1", "127.0.0.1:000080",
 					  "[::1:9464",  long_name};
 	static const char *const refused[] = {"127.0.0.1:%d", "[127.0.0.1]:%d", "no..host:%d"};
-	struct program program;
 	char text[64];
 
 	memset(long_name, 'a', 256);
 	strcpy(long_name + 256, ":9464");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(program_run(&program, &environment,
-					     ARGUMENTS("worker", "--listen", bad[i])),
-				 2);
-		program_end(&program);
+		assert_int_equal(TWR("worker", "--listen", bad[i]), 2);
 	}
-	assert_int_equal(
-		program_run(&program, &environment, ARGUMENTS("worker", "--listen-host=a")), 2);
-	program_end(&program);
+	assert_int_equal(TWR("worker", "--listen-host=a"), 2);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		char said[96];
 
 		snprintf(text, sizeof(text), refused[i], http.port);
 		snprintf(said, sizeof(said), "can't listen on %s: ", text);
-		assert_int_equal(
-			program_run(&program, &environment, ARGUMENTS("worker", "--listen", text)),
-			71);
-		assert_non_null(strstr(program_text(&program), said));
-		program_end(&program);
+		assert_int_equal(TWR("worker", "--listen", text), 71);
+		assert_true(twr_said(said));
 	}
 }
 
 TEST(opened, address_of_ip_version_6_is_shown_in_brackets)
 {
-	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", "--listen=[::1]:0"));
+	program_start(&worker, &twr_environment, ARGUMENTS("worker", "--listen=[::1]:0"));
 	if (program_wait_text(&worker, "the worker runs"))
 		assert_non_null(strstr(program_text(&worker), "listens on http://[::1]:"));
 	else if (strstr(program_text(&worker), "can't listen on [::1]:0: ") &&
@@ -463,7 +449,6 @@ TEST(opened, figures_add_up_with_those_of_redis)
 	struct fixture *fixture = *state;
 	struct tw_redis_stats stats;
 	struct page_reply reply;
-	struct program program;
 	json_t *object;
 
 	run_some(fixture);
@@ -493,13 +478,11 @@ TEST(opened, figures_add_up_with_those_of_redis)
 	assert_int_equal(stats.dead, 3);
 	free(reply.text);
 
-	assert_int_equal(
-		program_run(&program, &environment, ARGUMENTS("stats", "--shards=4", "--json")), 0);
-	object = json_loads(program_text(&program), 0, NULL);
+	assert_int_equal(TWR("stats", "--json"), 0);
+	object = json_loads(twr_text(), 0, NULL);
 	assert_int_equal(json_integer_value(json_object_get(object, "tasks")), 1);
 	assert_int_equal(json_integer_value(json_object_get(object, "dead")), 3);
 	json_decref(object);
-	program_end(&program);
 }
 
 STORED(opened, callbacks_are_shown_by_host_and_answer)
@@ -537,7 +520,7 @@ TEST(opened, namespace_that_is_not_named_is_shown_as_default)
 {
 	json_t *status;
 
-	environment.name_space = NULL;
+	twr_environment.name_space = NULL;
 	start(no_options);
 	status = await_rows("tasks", 1);
 	assert_int_equal(rows_of(status, "groups"), 0);
@@ -662,7 +645,7 @@ TEST(opened, lost_redis_is_not_ready_and_no_figure)
 	struct page_reply reply;
 
 	redis_server_start(&server, NULL);
-	environment.url = server.url;
+	twr_environment.url = server.url;
 	start(no_options);
 	assert_true(await_status("/readyz", 200));
 	redis_server_end(&server, SIGKILL);
@@ -775,7 +758,7 @@ TEST(opened, silent_redis_is_shown_and_delays_no_probe)
 
 	redis_server_start(&server, NULL);
 	snprintf(url, sizeof(url), "%s?timeout=3", server.url);
-	environment.url = url;
+	twr_environment.url = url;
 	start(no_options);
 	assert_true(await_status("/readyz", 200));
 	/* The answer is no longer fresh. */

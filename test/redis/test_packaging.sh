@@ -14,7 +14,7 @@ root=$(mktemp -d)
 at_end "rm -rf '$root'"
 container=src/redis/packaging/Containerfile
 
-# This is a make of its own: the outer one's job server does not apply here.
+# This is a make of its own: the outer one's job server and T do not apply here.
 outer_make()
 {
 	MAKEFLAGS='' MFLAGS='' T='' "$MAKE" "$@"

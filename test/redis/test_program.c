@@ -12,9 +12,7 @@
 #include "support/program.h"
 #include "support/sockets.h"
 
-static struct program_environment environment;
 static struct http_server http;
-static struct program program; /* the last process that twr() ran */
 static char callback[64];
 
 /* Waits for the time in /slow/MS, and in /slow-first/MS on the first attempt. */
@@ -31,44 +29,25 @@ static void answer_by_path(void *context, const struct http_request *request,
 
 static int open_all(void **state)
 {
-	struct fixture *fixture;
 	int result = fixture_open_one_shard(state);
 
-	fixture = *state;
-	environment = (struct program_environment){.url = fixture->server.url,
-						   .name_space = fixture->name_space};
 	http_server_start(&http, answer_by_path, NULL);
-	program = (struct program){.output = -1};
 	snprintf(callback, sizeof(callback), "http://127.0.0.1:%d/200", http.port);
 	return result;
 }
 
 static int close_all(void **state)
 {
-	program_end(&program);
 	http_server_stop(&http);
 	return fixture_close(state);
 }
 
 static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
-/* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
-static int twr(const char *const *arguments)
-{
-	program_end(&program);
-	return program_run(&program, &environment, arguments);
-}
-#define TWR(...) twr(ARGUMENTS(__VA_ARGS__))
-
-static bool said(const char *text)
-{
-	return strstr(program_text(&program), text);
-}
-
 /* Returns the output, which is one JSON object. The caller frees it. */
 static json_t *said_json(void)
 {
-	json_t *object = json_loads(program_text(&program), JSON_DISABLE_EOF_CHECK, NULL);
+	json_t *object = json_loads(twr_text(), JSON_DISABLE_EOF_CHECK, NULL);
 
 	assert_non_null(object);
 	return object;
@@ -97,7 +76,7 @@ STORED(opened, task_is_added_shown_moved_and_cancelled)
 			     "http://shop.example/expire", "--data", "{\"a\":1}", "--header",
 			     "X-Shop: 7", "--max-attempts", "3"),
 			 0);
-	assert_true(said("order:7 is due "));
+	assert_true(twr_said("order:7 is due "));
 	assert_int_equal(find_task(fixture->redis, "order:7").max_attempts, 3);
 	assert_int_equal(TWR("get", "order:7", "--json"), 0);
 	assert_member("key", "order:7");
@@ -111,7 +90,8 @@ STORED(opened, task_is_added_shown_moved_and_cancelled)
 	assert_int_equal(said_number("due_ms"), INT64_C(3155756400500));
 	assert_member("due", "2069-12-31T23:00:00.500Z");
 	assert_int_equal(TWR("get", "order:7"), 0);
-	assert_true(said("2069-12-31T23:00:00.500Z") && said("X-Shop: 7") && said("{\"a\":1}"));
+	assert_true(twr_said("2069-12-31T23:00:00.500Z") && twr_said("X-Shop: 7") &&
+		    twr_said("{\"a\":1}"));
 	assert_int_equal(TWR("move", "order:7", "--at", "3155756400.5", "--json"), 0);
 	assert_int_equal(said_number("due_ms"), INT64_C(3155756400500));
 	assert_int_equal(TWR("cancel", "order:7"), 0);
@@ -132,12 +112,12 @@ TEST(opened, fraction_of_a_time_is_rounded_up)
 TEST(opened, task_that_no_twr_can_run_is_warned_of)
 {
 	assert_int_equal(TWR("add", "a", "--in", "1h"), 0);
-	assert_true(said("no --callback"));
+	assert_true(twr_said("no --callback"));
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
-	assert_false(said("no --callback"));
+	assert_false(twr_said("no --callback"));
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--callback", callback, "--method", "PUT"),
 			 0);
-	assert_false(said("no --callback"));
+	assert_false(twr_said("no --callback"));
 	assert_int_equal(TWR("get", "a", "--json"), 0);
 	assert_member("method", "PUT");
 }
@@ -148,8 +128,8 @@ TEST(opened, no_text_of_a_task_is_obeyed_by_a_terminal)
 			     "\tone\n\033[2Jtwo\x7f\r \xc3\xbc"),
 			 0);
 	assert_int_equal(TWR("get", "a\033[1m"), 0);
-	assert_true(said("key           a%1B[1m\n"));
-	assert_true(said("body          \tone\n%1B[2Jtwo%7F%0D \xc3\xbc\n"));
+	assert_true(twr_said("key           a%1B[1m\n"));
+	assert_true(twr_said("body          \tone\n%1B[2Jtwo%7F%0D \xc3\xbc\n"));
 }
 
 TEST(opened, lists_and_stats_show_what_there_is)
@@ -157,16 +137,17 @@ TEST(opened, lists_and_stats_show_what_there_is)
 	assert_int_equal(TWR("add", "a b", "--in", "1h"), 0);
 	assert_int_equal(TWR("add", "c", "--in", "30m"), 0);
 	assert_int_equal(TWR("list"), 0);
-	assert_true(said("a%20b\n") && said("c\n") && said("pending  0/8"));
+	assert_true(twr_said("a%20b\n") && twr_said("c\n") && twr_said("pending  0/8"));
 	assert_int_equal(TWR("list", "--json"), 0);
 	assert_member("state", "pending");
 	assert_int_equal(TWR("stats", "--json"), 0);
 	assert_int_equal(said_number("tasks"), 2);
 	assert_int_equal(said_number("due"), 0);
 	assert_int_equal(TWR("stats"), 0);
-	assert_true(said("tasks 2\n") && said("\nscheduled 2\n") && said("\npaused no\n"));
+	assert_true(twr_said("tasks 2\n") && twr_said("\nscheduled 2\n") &&
+		    twr_said("\npaused no\n"));
 	assert_int_equal(TWR("workers"), 0);
-	assert_string_equal(program_text(&program), "");
+	assert_string_equal(twr_text(), "");
 	assert_int_equal(TWR("ping"), 0);
 	assert_int_equal(TWR("ping", "--json"), 0);
 }
@@ -182,7 +163,7 @@ TEST(opened, recurring_tasks_recur)
 	assert_int_equal(said_number("every_ms"), 3600000);
 	assert_member("missed", "skip");
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("missed        skip\n"));
+	assert_true(twr_said("missed        skip\n"));
 	assert_int_equal(TWR("stats", "--json"), 0);
 	assert_int_equal(said_number("recurring"), 1);
 	assert_int_equal(TWR("cancel", "a"), 0);
@@ -190,13 +171,13 @@ TEST(opened, recurring_tasks_recur)
 	assert_int_equal(TWR("add", "a", "--cron", "0 3 * * 1-5", "--zone", "Europe/Berlin", "--at",
 			     "2100-01-01T00:00:00Z", "--handler"),
 			 0);
-	assert_true(said("2100-01-01T02:00:00"));
+	assert_true(twr_said("2100-01-01T02:00:00"));
 	assert_int_equal(TWR("get", "a", "--json"), 0);
 	assert_member("cron", "0 3 * * 1-5");
 	assert_member("zone", "Europe/Berlin");
 	assert_member("missed", "one");
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("cron          0 3 * * 1-5\nzone          Europe/Berlin\n"));
+	assert_true(twr_said("cron          0 3 * * 1-5\nzone          Europe/Berlin\n"));
 	assert_int_equal(TWR("cancel", "a", "--all"), 0);
 	assert_int_equal(TWR("get", "a"), 1);
 	assert_int_equal(TWR("cancel", "a", "--all"), 1);
@@ -211,13 +192,13 @@ TEST(opened, limits_are_set_and_shown)
 	assert_member("group", "");
 	assert_int_equal(said_number("running"), 7);
 	assert_int_equal(said_number("per_second"), 100);
-	assert_true(said("\"paused\":true"));
+	assert_true(twr_said("\"paused\":true"));
 	assert_int_equal(TWR("stats"), 0);
-	assert_true(said("paused yes\n"));
+	assert_true(twr_said("paused yes\n"));
 	assert_int_equal(TWR("limits", "--running", "0", "--resume"), 0);
 	assert_int_equal(TWR("limits"), 0);
-	assert_true(said("    weight   running  per_second     burst    paused  group\n"
-			 "         0         0         100         0        no  \n"));
+	assert_true(twr_said("    weight   running  per_second     burst    paused  group\n"
+			     "         0         0         100         0        no  \n"));
 	assert_int_equal(TWR("limits", "--running", "-1"), 2);
 	assert_int_equal(TWR("limits", "--weight", "2"), 2);
 	assert_int_equal(TWR("limits", "--pause", "--resume"), 2);
@@ -234,13 +215,13 @@ TEST(opened, limits_of_groups_are_set_and_shown)
 	assert_int_equal(said_number("running"), 1);
 	assert_int_equal(said_number("weight"), 2);
 	assert_int_equal(said_number("per_second"), 5);
-	assert_true(said("\"paused\":true"));
+	assert_true(twr_said("\"paused\":true"));
 	assert_int_equal(TWR("limits"), 0);
-	assert_true(said("         0         3           0         4        no  other\n"));
-	assert_true(said("         2         1           5         0       yes  acme\n"));
+	assert_true(twr_said("         0         3           0         4        no  other\n"));
+	assert_true(twr_said("         2         1           5         0       yes  acme\n"));
 	assert_int_equal(TWR("limits", "acme", "--resume", "--running", "0"), 0);
 	assert_int_equal(TWR("limits", "acme"), 0);
-	assert_true(said("         2         0           5         0        no  acme\n"));
+	assert_true(twr_said("         2         0           5         0        no  acme\n"));
 	assert_int_equal(TWR("limits", "a", "--running", "no"), 2);
 	assert_int_equal(TWR("limits", "a", "--weight", "1001"), 2);
 	assert_int_equal(TWR("limits", "a", "b"), 2);
@@ -252,7 +233,7 @@ TEST(opened, group_is_dropped)
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--group", "acme", "--handler"), 0);
 	assert_int_equal(TWR("add", "b", "--in", "1h", "--group", "other", "--handler"), 0);
 	assert_int_equal(TWR("drop", "--group", "acme"), 0);
-	assert_string_equal(program_text(&program), "1\n");
+	assert_string_equal(twr_text(), "1\n");
 	assert_int_equal(TWR("get", "a"), 1);
 	assert_int_equal(TWR("get", "b"), 0);
 	assert_int_equal(TWR("drop", "--group", "acme", "--json"), 0);
@@ -268,7 +249,7 @@ STORED(opened, unknown_existing_and_leased_tasks_are_1)
 	assert_int_equal(TWR("move", "nobody", "--in", "1s"), 1);
 	assert_int_equal(TWR("add", "nobody", "--replace"), 1);
 	assert_int_equal(TWR("retry", "nobody"), 1);
-	assert_true(said("the letter of an occurrence has the key KEY#due=TIME"));
+	assert_true(twr_said("the letter of an occurrence has the key KEY#due=TIME"));
 	assert_int_equal(TWR("drop", "nobody"), 1);
 	assert_int_equal(TWR("add", "a", "--new"), 0);
 	assert_int_equal(TWR("add", "a", "--new"), 1);
@@ -278,7 +259,7 @@ STORED(opened, unknown_existing_and_leased_tasks_are_1)
 	assert_int_equal(TWR("cancel", "a"), 1);
 	assert_int_equal(TWR("move", "a", "--in", "1s"), 1);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("state         leased\n") && said("\ntoken         "));
+	assert_true(twr_said("state         leased\n") && twr_said("\ntoken         "));
 	tw_redis_batch_free(batch);
 }
 
@@ -286,7 +267,7 @@ TEST(opened, latest_time_of_a_task_is_shown)
 {
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--latest", "2h", "--handler"), 0);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("\nlatest_due_ms "));
+	assert_true(twr_said("\nlatest_due_ms "));
 	assert_int_equal(TWR("get", "a", "--json"), 0);
 	assert_int_equal(said_number("latest_due_ms") - said_number("due_ms"), 3600 * 1000);
 }
@@ -295,9 +276,9 @@ STORED(opened, namespace_is_deleted_if_it_is_unused_or_by_force)
 {
 	assert_int_equal(TWR("add", "a", "--in", "1h", "--handler"), 0);
 	assert_int_equal(TWR("drop", "--everything"), 2);
-	assert_true(said("--everything requires --namespace"));
+	assert_true(twr_said("--everything requires --namespace"));
 	assert_int_equal(TWR("drop", "--everything", "--namespace", fixture->name_space), 1);
-	assert_true(said("twr: the namespace has tasks or dead letters (--force)\n"));
+	assert_true(twr_said("twr: the namespace has tasks or dead letters (--force)\n"));
 	assert_int_equal(TWR("drop", "--everything", "--namespace", "another-one"), 0);
 	assert_int_equal(TWR("drop", "--all", "--force"), 2);
 	assert_int_equal(TWR("get", "a"), 0);
@@ -317,9 +298,9 @@ STORED(opened, dead_letter_whose_key_a_task_has_stays)
 	}
 	add_task(fixture->redis, "b", TW_HOUR);
 	assert_int_equal(TWR("retry", "--all"), 1);
-	assert_true(said("twr: b: the key is already in use\n") && said("2\n"));
+	assert_true(twr_said("twr: b: the key is already in use\n") && twr_said("2\n"));
 	assert_int_equal(TWR("retry", "--all", "--json"), 1);
-	assert_true(said("{\"count\":0,\"left\":1}"));
+	assert_true(twr_said("{\"count\":0,\"left\":1}"));
 	assert_int_equal(stats_of(fixture->redis).tasks, 3);
 	assert_int_equal(find_dead(fixture->redis, "b").status, TW_OK);
 }
@@ -341,11 +322,11 @@ TEST(opened, dead_letter_that_is_gone_meanwhile_is_no_failure)
 	struct false_server server;
 
 	false_server_start(&server, answer_too_late, NULL);
-	environment.url = server.url;
+	twr_environment.url = server.url;
 	assert_int_equal(TWR("drop", "--all"), 0);
-	assert_string_equal(program_text(&program), "0\n");
+	assert_string_equal(twr_text(), "0\n");
 	assert_int_equal(TWR("list", "--dead"), 0);
-	assert_true(said("dead     1/8  k\n"));
+	assert_true(twr_said("dead     1/8  k\n"));
 	false_server_stop(&server);
 }
 
@@ -366,7 +347,7 @@ STORED(opened, data_comes_from_a_file_or_standard_input)
 	assert_int_equal(TWR("add", "b", "--data", "@/no/such/file"), 65);
 	/* A folder can be opened, but not read. */
 	assert_int_equal(TWR("add", "b", "--data", "@/"), 65);
-	assert_true(said("the data can't be read: ") && said(strerror(EISDIR)));
+	assert_true(twr_said("the data can't be read: ") && twr_said(strerror(EISDIR)));
 	assert_int_equal(TWR("add", "d", "--in=1h", "--callback", callback, "--data", ""), 0);
 	assert_int_equal(find_task(fixture->redis, "d").body_size, 0);
 	file = freopen(path, "r", stdin);
@@ -404,24 +385,24 @@ TEST(opened, wrong_usage_is_2)
 	assert_int_equal(TWR("ping", "--url", "http://127.0.0.1/"), 2);
 	assert_int_equal(TWR("ping", "--namespace", "a b"), 2);
 	assert_int_equal(TWR("--help"), 0);
-	assert_true(said("TWR_PASSWORD"));
+	assert_true(twr_said("TWR_PASSWORD"));
 	assert_int_equal(TWR("--version"), 0);
 }
 
 TEST(opened, wrong_usage_says_which_option_and_what_it_takes)
 {
 	assert_int_equal(TWR("add", "--key"), 2);
-	assert_true(said("--key requires a value"));
+	assert_true(twr_said("--key requires a value"));
 	assert_int_equal(TWR("ping", "--json=yes"), 2);
-	assert_true(said("--json takes no value"));
+	assert_true(twr_said("--json takes no value"));
 	assert_int_equal(TWR("add", "a", "--in", "soon"), 2);
-	assert_true(said("--in requires a valid TIME: delay from now: 90, 250ms"));
+	assert_true(twr_said("--in requires a valid TIME: delay from now: 90, 250ms"));
 	assert_int_equal(TWR("worker", "--batch", "5000"), 2);
-	assert_true(said("--batch requires a valid N: ") && said("up to 1000"));
+	assert_true(twr_said("--batch requires a valid N: ") && twr_said("up to 1000"));
 	assert_int_equal(TWR("worker", "--lease", "2d"), 2);
-	assert_true(said("--lease requires a valid TIME: ") && said("100ms to 1d"));
+	assert_true(twr_said("--lease requires a valid TIME: ") && twr_said("100ms to 1d"));
 	assert_int_equal(TWR("worker", "--timeout", "2d"), 2);
-	assert_true(said("--timeout requires a valid TIME: ") && said("1ms to 1d"));
+	assert_true(twr_said("--timeout requires a valid TIME: ") && twr_said("1ms to 1d"));
 }
 
 STORED(opened, bad_data_is_65)
@@ -465,8 +446,7 @@ static int twr_with_many(const char *const *arguments, const char *option, size_
 		words[size++] = *arguments;
 	while (count--)
 		words[size++] = option;
-	program_end(&program);
-	exit_code = program_run(&program, &environment, words);
+	exit_code = twr_run(words);
 	free(words);
 	return exit_code;
 }
@@ -481,7 +461,7 @@ STORED(opened, more_than_there_may_be_is_refused)
 		assert_int_equal(TWR_WITH_MANY("--allow=a.example",
 					       TW_REDIS_TARGETS_MAX + 1 + count, "worker"),
 				 2);
-		assert_true(said("at most 1024 patterns"));
+		assert_true(twr_said("at most 1024 patterns"));
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
@@ -491,7 +471,7 @@ TEST(opened, redis_that_is_not_there_is_69)
 	char url[64];
 
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port_free());
-	environment.url = url;
+	twr_environment.url = url;
 	assert_int_equal(TWR("ping"), 69);
 	assert_int_equal(TWR("add", "a"), 69);
 	assert_int_equal(TWR("worker"), 69);
@@ -503,9 +483,9 @@ TEST(opened, redis_that_may_drop_tasks_is_69_unless_that_is_wanted)
 	struct redis_server dropping;
 
 	redis_server_start(&dropping, &dropping_options);
-	environment = (struct program_environment){.url = dropping.url};
+	twr_environment = (struct program_environment){.url = dropping.url};
 	assert_int_equal(TWR("worker"), 69);
-	assert_true(said("maxmemory-policy"));
+	assert_true(twr_said("maxmemory-policy"));
 	assert_int_equal(TWR("add", "a"), 69);
 	assert_int_equal(TWR("add", "a", "--allow-eviction"), 0);
 	redis_server_stop(&dropping);
@@ -523,7 +503,7 @@ TEST(opened, renamed_commands_and_options_name_the_new_one)
 
 	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
 		assert_int_equal(TWR(old[i][0], old[i][1]), 2);
-		assert_true(said(old[i][2]));
+		assert_true(twr_said(old[i][2]));
 	}
 }
 
@@ -552,12 +532,12 @@ STORED(opened, stats_are_a_line_each_time)
 {
 	struct program stats;
 
-	program_start(&stats, &environment, ARGUMENTS("stats", "--every=20ms"));
+	program_start(&stats, &twr_environment, ARGUMENTS("stats", "--every=20ms"));
 	assert_true(program_wait_text(&stats, "tasks 0  scheduled 0  "));
 	add_task(fixture->redis, "a", TW_HOUR);
 	assert_true(program_wait_text(&stats, "\ntasks 1  scheduled 1  started 0  dead 0  "));
 	program_end(&stats);
-	program_start(&stats, &environment, ARGUMENTS("stats", "--every=20ms", "--json"));
+	program_start(&stats, &twr_environment, ARGUMENTS("stats", "--every=20ms", "--json"));
 	assert_true(program_wait_text(&stats, "}\n{\"tasks\":1,"));
 	program_end(&stats);
 }
@@ -568,8 +548,8 @@ TEST(opened, end_of_redis_is_reported_and_outlived_by_stats)
 	struct program stats;
 
 	redis_server_start(&server, NULL);
-	environment.url = server.url;
-	program_start(&stats, &environment, ARGUMENTS("stats", "--every=20ms", "--patience=0"));
+	twr_environment.url = server.url;
+	program_start(&stats, &twr_environment, ARGUMENTS("stats", "--every=20ms", "--patience=0"));
 	assert_true(program_wait_text(&stats, "tasks 0  "));
 	redis_server_end(&server, SIGKILL);
 	assert_true(program_wait_text(&stats, "twr: "));
@@ -585,9 +565,9 @@ STORED(opened, output_that_cannot_be_written_is_71)
 	char path[320];
 	FILE *file;
 
-	environment.standard_output = "/dev/full";
+	twr_environment.standard_output = "/dev/full";
 	assert_int_equal(TWR("ping"), 71);
-	assert_string_equal(program_text(&program), "twr: standard output can't be written\n");
+	assert_string_equal(twr_text(), "twr: standard output can't be written\n");
 	/* The lines before it are reported. */
 	redis_server_path(&fixture->server, "lines", path, sizeof(path));
 	file = fopen(path, "w");
@@ -607,27 +587,27 @@ TEST(opened, wrong_password_is_77_and_no_password_is_shown)
 	char url[96];
 
 	redis_server_start(&guarded, &guarded_options);
-	environment = (struct program_environment){.url = guarded.url};
+	twr_environment = (struct program_environment){.url = guarded.url};
 	assert_int_equal(TWR("ping"), 77);
-	environment.password = "not-the-secret";
+	twr_environment.password = "not-the-secret";
 	assert_int_equal(TWR("ping"), 77);
-	assert_false(said("the-secret"));
+	assert_false(twr_said("the-secret"));
 	assert_int_equal(TWR("worker"), 77);
-	assert_false(said("the-secret"));
-	environment.password = "the-secret";
+	assert_false(twr_said("the-secret"));
+	twr_environment.password = "the-secret";
 	assert_int_equal(TWR("ping"), 0);
 	snprintf(url, sizeof(url), "redis://:the-secret@127.0.0.1:%d", guarded.port);
-	environment = (struct program_environment){.url = url};
+	twr_environment = (struct program_environment){.url = url};
 	assert_int_equal(TWR("ping"), 0);
-	environment = (struct program_environment){.password = "not-the-secret"};
+	twr_environment = (struct program_environment){.password = "not-the-secret"};
 	assert_int_equal(TWR("ping", "--url", url), 0);
-	environment.url = "";
+	twr_environment.url = "";
 	assert_int_equal(TWR("ping", "--url", url), 0);
 	snprintf(url, sizeof(url), "redis://:the-wrong-secret@127.0.0.1:%d", guarded.port);
 	assert_int_equal(TWR("ping", "--url", url), 77);
-	assert_false(said("wrong-secret"));
+	assert_false(twr_said("wrong-secret"));
 	assert_int_equal(TWR("ping", "--url", "redis://:the-wrong-secret@127.0.0.1:nowhere"), 2);
-	assert_false(said("wrong-secret"));
+	assert_false(twr_said("wrong-secret"));
 	redis_server_stop(&guarded);
 }
 
@@ -656,6 +636,7 @@ TEST(opened, process_list_shows_no_password)
 {
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
 	struct redis_server guarded;
+	struct program worker;
 	char url[96];
 	char argument[128];
 
@@ -663,19 +644,19 @@ TEST(opened, process_list_shows_no_password)
 	snprintf(url, sizeof(url), "redis://:the-secret@127.0.0.1:%d", guarded.port);
 	snprintf(argument, sizeof(argument), "--url=%s", url);
 	for (int i = 0; i < 4; i++) {
-		environment =
+		twr_environment =
 			(struct program_environment){.url = i == 0 ? url : guarded.url,
 						     .password = i == 1 ? "the-secret" : NULL};
-		program_end(&program);
-		program_start(&program, &environment,
+		program_start(&worker, &twr_environment,
 			      i == 2   ? ARGUMENTS("worker", "--url", url)
 			      : i == 3 ? ARGUMENTS("worker", argument)
 				       : ARGUMENTS("worker"));
-		assert_true(program_wait_text(&program, "the worker runs"));
-		assert_process_hides(program.pid, "the-secret");
-		assert_int_equal(kill(program.pid, SIGTERM), 0);
-		assert_int_equal(program_wait(&program), 0);
-		assert_false(said("the-secret"));
+		assert_true(program_wait_text(&worker, "the worker runs"));
+		assert_process_hides(worker.pid, "the-secret");
+		assert_int_equal(kill(worker.pid, SIGTERM), 0);
+		assert_int_equal(program_wait(&worker), 0);
+		program_end(&worker);
+		assert_false(twr_said("the-secret"));
 	}
 	redis_server_stop(&guarded);
 }
@@ -687,7 +668,7 @@ static void worker_start(struct program *worker, const char *const *options)
 
 	for (; *options && count < 31; options++)
 		words[count++] = *options;
-	program_start(worker, &environment, words);
+	program_start(worker, &twr_environment, words);
 	assert_true(program_wait_text(worker, "the worker runs"));
 }
 
@@ -715,14 +696,14 @@ STORED(opened, worker_runs_and_prints_what_was_scheduled)
 	assert_true(program_wait_text(&worker, "done 1, retried 0, dead 1"));
 	assert_int_equal(http_server_count_of(&http, "good"), 1);
 	assert_int_equal(TWR("list", "--dead"), 0);
-	assert_true(said("bad  HTTP 404"));
+	assert_true(twr_said("bad  HTTP 404"));
 	assert_int_equal(TWR("list", "--dead", "--json"), 0);
 	assert_member("reason", "HTTP 404");
 	assert_int_equal(TWR("retry", "bad"), 0);
 	WAIT_UNTIL(http_server_count_of(&http, "bad") == 2 &&
 		   find_dead(fixture->redis, "bad").status == TW_OK);
 	assert_int_equal(TWR("drop", "--all"), 0);
-	assert_string_equal(program_text(&program), "1\n");
+	assert_string_equal(twr_text(), "1\n");
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
 	assert_int_equal(worker_end(&worker), 0);
 	program_end(&worker);
@@ -820,7 +801,7 @@ static int run_with_few_descriptors(void)
 
 	if (setrlimit(RLIMIT_NOFILE, &few))
 		return 2;
-	program_start(&worker, &environment, ARGUMENTS("worker"));
+	program_start(&worker, &twr_environment, ARGUMENTS("worker"));
 	fine = program_wait_text(&worker, "the worker runs") &&
 	       strstr(program_text(&worker),
 		      "40 file descriptors are enough for 12 callbacks at a time, not 64");
@@ -919,7 +900,7 @@ TEST(opened, worker_outlives_a_restart_of_redis)
 	struct program worker;
 
 	redis_server_start(&own, &options);
-	environment.url = own.url;
+	twr_environment.url = own.url;
 	worker_start(&worker, ARGUMENTS("--lease=1s"));
 	redis_server_end(&own, SIGTERM);
 	assert_true(program_wait_text(&worker, "Redis is unavailable"));

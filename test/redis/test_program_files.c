@@ -11,49 +11,18 @@
 #include "support/program.h"
 #include "support/proxy.h"
 
-static struct program_environment environment;
-static struct program program; /* the last process that twr() ran */
-static char path[320];         /* the file that the test writes */
+static char path[320]; /* the file that the test writes */
 
 static int open_all(void **state)
 {
-	struct fixture *fixture;
 	int result = fixture_open(state);
+	struct fixture *fixture = *state;
 
-	fixture = *state;
-	environment = (struct program_environment){.url = fixture->server.url,
-						   .name_space = fixture->name_space};
 	snprintf(path, sizeof(path), "%s/lines", fixture->server.folder);
-	program = (struct program){.output = -1};
 	return result;
 }
 
-static int close_all(void **state)
-{
-	program_end(&program);
-	return fixture_close(state);
-}
-
-static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
-
-/* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
-static int twr(const char *const *arguments)
-{
-	/* The fixture has 4 shards. */
-	const char *words[32] = {"--shards=4"};
-	size_t count = 1;
-
-	program_end(&program);
-	for (; *arguments && count < 31; arguments++)
-		words[count++] = *arguments;
-	return program_run(&program, &environment, words);
-}
-#define TWR(...) twr(ARGUMENTS(__VA_ARGS__))
-
-static bool said(const char *text)
-{
-	return strstr(program_text(&program), text);
-}
+static const struct test_kind kind_opened = {.open = open_all, .close = fixture_close};
 
 static void file_write(const char *text)
 {
@@ -77,7 +46,7 @@ static json_t *task_json(const char *key)
 	json_t *object;
 
 	assert_int_equal(TWR("get", key, "--json"), 0);
-	object = json_loads(program_text(&program), JSON_DISABLE_EOF_CHECK, NULL);
+	object = json_loads(twr_text(), JSON_DISABLE_EOF_CHECK, NULL);
 	assert_non_null(object);
 	return object;
 }
@@ -89,24 +58,24 @@ STORED(opened, recurring_tasks_come_back_as_such)
 	assert_int_equal(TWR("add", "a", "--every", "1h", "--missed", "skip", "--handler"), 0);
 	due_ms = find_task(fixture->redis, "a").due_ms;
 	assert_int_equal(TWR("list", "--json"), 0);
-	file_write(program_text(&program));
+	file_write(twr_text());
 	assert_int_equal(TWR("cancel", "a", "--all"), 0);
 	assert_int_equal(TWR("load", path), 0);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 	assert_int_equal(stats_of(fixture->redis).recurring, 1);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("missed        skip\n"));
+	assert_true(twr_said("missed        skip\n"));
 	assert_int_equal(TWR("add", "a", "--cron", "30 4 1 * *", "--zone", "Asia/Tokyo", "--missed",
 			     "all", "--handler"),
 			 0);
 	due_ms = find_task(fixture->redis, "a").due_ms;
 	assert_int_equal(TWR("list", "--json"), 0);
-	file_write(program_text(&program));
+	file_write(twr_text());
 	assert_int_equal(TWR("cancel", "a", "--all"), 0);
 	assert_int_equal(TWR("load", path), 0);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 	assert_int_equal(TWR("get", "a"), 0);
-	assert_true(said("cron          30 4 1 * *\nzone          Asia/Tokyo\n"));
+	assert_true(twr_said("cron          30 4 1 * *\nzone          Asia/Tokyo\n"));
 	file_write("{\"key\":\"b\",\"every_ms\":0}\n{\"key\":\"b\",\"missed\":\"some\"}\n"
 		   "{\"key\":\"b\",\"cron\":1}\n{\"key\":\"b\",\"cron\":\"@daily\",\"zone\":[]}\n"
 		   "{\"key\":\"b\",\"cron\":\"@daily\",\"zone\":\"No/Where\"}\n");
@@ -131,7 +100,7 @@ STORED(opened, lines_become_tasks)
 		   "{\"key\":\"e\",\"in\":\"1h\",\"latest\":\"90s\"}\n"
 		   "{\"key\":\"d\"}");
 	assert_int_equal(TWR("load", path), 0);
-	assert_string_equal(program_text(&program), "5 added, 0 refused\n");
+	assert_string_equal(twr_text(), "5 added, 0 refused\n");
 	found = find_task(fixture->redis, "e");
 	assert_in_range(found.due_ms - found.now_ms, 1, 90 * 1000 + 1);
 	found = find_task(fixture->redis, "a");
@@ -160,7 +129,7 @@ STORED(opened, lines_come_from_standard_input)
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\n");
 	assert_non_null(freopen(path, "r", stdin));
 	assert_int_equal(TWR("load", "-", "--json"), 0);
-	assert_string_equal(program_text(&program), "{\"added\":1,\"refused\":0}\n");
+	assert_string_equal(twr_text(), "{\"added\":1,\"refused\":0}\n");
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
@@ -217,13 +186,13 @@ STORED(opened, bad_lines_are_reported_by_number_and_the_others_are_added)
 		const char *line;
 
 		snprintf(expected, sizeof(expected), "twr: line %d: ", 2 * i + 1);
-		line = strstr(program_text(&program), expected);
+		line = strstr(twr_text(), expected);
 		assert_non_null(line);
 		if (!memmem(line, strcspn(line, "\n"), bad_lines[i][1], strlen(bad_lines[i][1])))
 			fail_msg("%s: %.*s", bad_lines[i][0], (int)strcspn(line, "\n"), line);
 	}
 	snprintf(expected, sizeof(expected), "%d added, %d refused\n", BAD_LINES, BAD_LINES);
-	assert_true(said(expected));
+	assert_true(twr_said(expected));
 	assert_int_equal(stats_of(fixture->redis).tasks, BAD_LINES);
 	assert_int_equal(find_task(fixture->redis, "a").status, TW_NOT_FOUND);
 }
@@ -247,9 +216,9 @@ STORED(opened, line_that_is_too_long_is_refused_and_the_next_goes_in)
 	fputs("\"}\n{\"key\":\"next\",\"in\":\"1h\"}\n", file);
 	fclose(file);
 	assert_int_equal(TWR("load", path), 65);
-	assert_true(said("twr: line 2: ") && said("the body is larger than 262144 bytes"));
-	assert_true(said("twr: line 3: the line is longer than 2097152 bytes"));
-	assert_true(said("2 added, 2 refused"));
+	assert_true(twr_said("twr: line 2: ") && twr_said("the body is larger than 262144 bytes"));
+	assert_true(twr_said("twr: line 3: the line is longer than 2097152 bytes"));
+	assert_true(twr_said("2 added, 2 refused"));
 	assert_int_equal(find_task(fixture->redis, "most").body_size, TW_REDIS_BODY_MAX);
 	assert_int_equal(find_task(fixture->redis, "next").status, TW_OK);
 	stats = stats_of(fixture->redis);
@@ -264,7 +233,8 @@ TEST(opened, line_of_a_nul_is_not_blank)
 	assert_int_equal(fwrite(lines, 1, sizeof(lines) - 1, file), sizeof(lines) - 1);
 	fclose(file);
 	assert_int_equal(TWR("load", path), 65);
-	assert_true(said("twr: line 1: the line is not JSON") && said("1 added, 1 refused"));
+	assert_true(twr_said("twr: line 1: the line is not JSON") &&
+		    twr_said("1 added, 1 refused"));
 }
 
 STORED(opened, many_lines_share_a_few_calls)
@@ -277,7 +247,7 @@ STORED(opened, many_lines_share_a_few_calls)
 		fprintf(file, "{\"key\":\"task-%d\",\"in\":\"1h\"}\n", i);
 	fclose(file);
 	assert_int_equal(TWR("load", path), 0);
-	assert_true(said("2000 added, 0 refused"));
+	assert_true(twr_said("2000 added, 0 refused"));
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT);
 	/* There are a call for each of the 4 shards and 256 lines, one for an unknown script, and
 	 * the look at the server. */
@@ -313,16 +283,16 @@ STORED(opened, modes_are_for_all_lines)
 		   "{\"key\":\"new\",\"in\":\"2h\"}\n"
 		   "{\"key\":\"new\",\"state\":\"dead\",\"due_ms\":5}\n");
 	assert_int_equal(TWR("load", path, "--new"), 1);
-	assert_true(said("twr: line 1: the key is already in use\n"));
-	assert_true(said("2 added, 1 refused"));
+	assert_true(twr_said("twr: line 1: the key is already in use\n"));
+	assert_true(twr_said("2 added, 1 refused"));
 	assert_int_equal(find_task(fixture->redis, "there").body_size, 0);
 	assert_int_equal(find_dead(fixture->redis, "new").due_ms, 5);
 	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, "new", 3));
 	assert_int_equal(cancel_task(fixture->redis, "new"), TW_OK);
 	assert_int_equal(TWR("load", path, "--replace"), 1);
-	assert_true(said("twr: line 2: there is no such task\n"));
-	assert_true(said("twr: line 3: there is no such task\n"));
-	assert_true(said("1 added, 2 refused"));
+	assert_true(twr_said("twr: line 2: there is no such task\n"));
+	assert_true(twr_said("twr: line 3: there is no such task\n"));
+	assert_true(twr_said("1 added, 2 refused"));
 	assert_int_equal(find_task(fixture->redis, "there").body_size, 1);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
@@ -331,15 +301,15 @@ TEST(opened, wrong_usage_of_files_is_reported)
 {
 	file_write("{\"key\":\"a\"}\n");
 	assert_int_equal(TWR("load"), 2);
-	assert_true(said("no file is given"));
+	assert_true(twr_said("no file is given"));
 	assert_int_equal(TWR("load", path, "a"), 2);
 	assert_int_equal(TWR("load", path, "--in", "1h"), 2);
 	assert_int_equal(TWR("load", "/no/such/file"), 65);
-	assert_true(said("/no/such/file: ") && said(strerror(ENOENT)));
+	assert_true(twr_said("/no/such/file: ") && twr_said(strerror(ENOENT)));
 	/* A folder can be opened, but not read. */
 	assert_int_equal(TWR("load", "/"), 65);
-	assert_true(said("/ can't be read: ") && said(strerror(EISDIR)) &&
-		    said("0 added, 0 refused"));
+	assert_true(twr_said("/ can't be read: ") && twr_said(strerror(EISDIR)) &&
+		    twr_said("0 added, 0 refused"));
 }
 
 STORED(opened, lost_reply_ends_it_and_reports_the_line)
@@ -353,13 +323,13 @@ STORED(opened, lost_reply_ends_it_and_reports_the_line)
 			i == 300 ? "the-lost-one" : "task", i);
 	fclose(file);
 	proxy_start(&proxy, fixture->server.port);
-	environment.url = proxy.url;
+	twr_environment.url = proxy.url;
 	/* The server knows the script by then. */
 	add_task(fixture->redis, "first", TW_HOUR);
 	proxy_lose_reply(&proxy, "the-lost-one");
 	assert_int_equal(TWR("load", path), 75);
-	assert_true(said("twr: line 257 and all later lines must be added again\n"));
-	assert_true(said("256 added, 0 refused"));
+	assert_true(twr_said("twr: line 257 and all later lines must be added again\n"));
+	assert_true(twr_said("256 added, 0 refused"));
 	/* The rest has not been sent. */
 	assert_int_equal(find_task(fixture->redis, "task-599").status, TW_NOT_FOUND);
 	assert_int_equal(TWR("load", path), 0);
@@ -421,7 +391,7 @@ static json_t *lines_read(void)
 {
 	json_t *lines = json_array();
 
-	for (const char *at = program_text(&program); *at; at = strchr(at, '\n') + 1) {
+	for (const char *at = twr_text(); *at; at = strchr(at, '\n') + 1) {
 		json_t *line = json_loads(at, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL);
 
 		assert_non_null(line);
@@ -452,7 +422,7 @@ static void said_write(const char *mode)
 	FILE *file = fopen(path, mode);
 
 	assert_non_null(file);
-	fputs(program_text(&program), file);
+	fputs(twr_text(), file);
 	fclose(file);
 }
 
@@ -485,9 +455,9 @@ STORED(opened, lists_are_a_backup)
 	said_write("w");
 	assert_int_equal(TWR("list", "--dead", "--json"), 0);
 	said_write("a");
-	environment.name_space = "the-copy";
-	assert_int_equal(TWR("load", path), 0);
-	assert_true(said("14 added, 0 refused"));
+	twr_environment.name_space = "the-copy";
+	assert_int_equal(TWR("load", "--shards=4", path), 0);
+	assert_true(twr_said("14 added, 0 refused"));
 	after = lists_json();
 	assert_same_lines(before, after);
 	json_decref(before);
@@ -498,7 +468,7 @@ STORED(opened, lists_are_a_backup)
 /* Returns the output of limits, in which groups have no order. */
 static json_t *limits_json(void)
 {
-	assert_int_equal(TWR("limits", "--shards=1", "--json"), 0);
+	assert_int_equal(TWR("limits", "--json"), 0);
 	return lines_read();
 }
 
@@ -507,19 +477,18 @@ TEST(opened, limits_come_back_in_a_copy)
 	json_t *before;
 	json_t *after;
 
-	environment.name_space = "limits";
-	assert_int_equal(TWR("limits", "--shards=1", "--running=7", "--per-second=8", "--pause"),
-			 0);
-	assert_int_equal(TWR("limits", "broken", "--shards=1", "--pause"), 0);
-	assert_int_equal(TWR("limits", "one", "--shards=1", "--running=1", "--weight=2",
-			     "--per-second=3", "--burst=4"),
-			 0);
+	twr_environment.name_space = "limits";
+	assert_int_equal(TWR("limits", "--running=7", "--per-second=8", "--pause"), 0);
+	assert_int_equal(TWR("limits", "broken", "--pause"), 0);
+	assert_int_equal(
+		TWR("limits", "one", "--running=1", "--weight=2", "--per-second=3", "--burst=4"),
+		0);
 	before = limits_json();
 	assert_int_equal(json_array_size(before), 3);
 	said_write("w");
-	environment.name_space = "limits-copy";
-	assert_int_equal(TWR("load", path, "--shards=1"), 0);
-	assert_true(said("3 added, 0 refused"));
+	twr_environment.name_space = "limits-copy";
+	assert_int_equal(TWR("load", path), 0);
+	assert_true(twr_said("3 added, 0 refused"));
 	after = limits_json();
 	assert_same_lines(before, after);
 	json_decref(before);
@@ -628,9 +597,9 @@ STORED(opened, tasks_in_every_condition_come_back_as_they_were)
 	said_write("w");
 	for (int again = 0; again < 2; again++) {
 		/* The tasks are restored into another namespace, and into their own. */
-		environment.name_space = again ? fixture->name_space : "second-copy";
-		assert_int_equal(TWR("load", path), 0);
-		assert_true(said("21 added, 0 refused"));
+		twr_environment.name_space = again ? fixture->name_space : "second-copy";
+		assert_int_equal(TWR("load", "--shards=4", path), 0);
+		assert_true(twr_said("21 added, 0 refused"));
 		after = lists_json();
 		assert_same_lines(before, after);
 		json_decref(after);
@@ -691,23 +660,22 @@ static const struct winsize screen = {.ws_row = 24, .ws_col = 80};
 TEST(opened, progress_is_shown_only_at_a_terminal)
 {
 	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
-	environment.terminal = &screen;
+	twr_environment.terminal = &screen;
 	assert_int_equal(TWR("load", path), 65);
-	assert_true(said("twr: line 3, 2 added, 1 refused"));
-	assert_true(said("twr: line 2: the line is not JSON"));
-	assert_true(said("\033[K2 added, 1 refused\r\n"));
-	environment.terminal = NULL;
+	assert_true(twr_said("twr: line 3, 2 added, 1 refused"));
+	assert_true(twr_said("twr: line 2: the line is not JSON"));
+	assert_true(twr_said("\033[K2 added, 1 refused\r\n"));
+	twr_environment.terminal = NULL;
 	assert_int_equal(TWR("load", path), 65);
-	assert_false(said("line 3") || said("\033"));
+	assert_false(twr_said("line 3") || twr_said("\033"));
 }
 
 /* Returns how often it has printed its progress. */
-static int progress_count(void)
+static int progress_count(const char *text)
 {
 	int count = 0;
 
-	for (const char *at = program_text(&program); (at = strstr(at, " added, 0 refused\r\033"));
-	     at++)
+	for (const char *at = text; (at = strstr(at, " added, 0 refused\r\033")); at++)
 		count++;
 	return count;
 }
@@ -716,28 +684,30 @@ static int progress_count(void)
 STORED(opened, progress_is_printed_ten_times_a_second_at_most)
 {
 	enum { TOLD = 4, BATCH = 256, BATCHES_MAX = 20000 };
+	struct program program;
 	int64_t start;
 	FILE *file;
 
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	environment.terminal = &screen;
-	program_end(&program);
+	twr_environment.terminal = &screen;
 	start = wall_clock();
-	program_start(&program, &environment, ARGUMENTS("--shards=4", "load", path));
+	program_start(&program, &twr_environment, ARGUMENTS("load", path));
 	file = fopen(path, "w");
 	assert_non_null(file);
-	for (int batches = 0; progress_count() < TOLD && batches < BATCHES_MAX; batches++) {
+	for (int batches = 0;
+	     progress_count(program_text(&program)) < TOLD && batches < BATCHES_MAX; batches++) {
 		for (int i = 0; i < BATCH; i++)
 			fputs("{\"key\":\"a\",\"in\":\"1h\"}\n", file);
 		fflush(file);
 	}
 	fclose(file);
 	assert_int_equal(program_wait(&program), 0);
-	assert_in_range(progress_count(), TOLD,
+	assert_in_range(progress_count(program_text(&program)), TOLD,
 			1 + (wall_clock() - start) / (100 * TW_MILLISECOND));
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	unlink(path);
+	program_end(&program);
 }
 
 FIXTURE_FILE

@@ -10,7 +10,6 @@
 
 enum { NAME_SIZE = 48, OPTION_SIZE = 160 };
 
-static struct program_environment environment;
 static struct http_server http;
 static struct program worker;
 static struct tw_redis *second; /* beside the fixture's, in NAME.2 */
@@ -29,7 +28,7 @@ static int open_all(void **state)
 	int result = fixture_open(state);
 	struct fixture *fixture = *state;
 
-	environment = (struct program_environment){.url = fixture->server.url};
+	twr_environment.name_space = NULL;
 	snprintf(second_name, NAME_SIZE, "%s.2", fixture->name_space);
 	snprintf(both, sizeof(both), "--namespace=%s,%s", fixture->name_space, second_name);
 	assert_ok(fixture->redis,
@@ -93,14 +92,10 @@ static const char *metric(const char *name, const char *name_space, const char *
 /* Compares each namespace's metrics with the output of twr stats. */
 static void assert_adds_up(const struct page_reply *reply, const char *name_space)
 {
-	struct program program;
 	json_t *stats;
 
-	assert_int_equal(
-		program_run(&program, &environment,
-			    ARGUMENTS("stats", "--shards=4", "--json", "--namespace", name_space)),
-		0);
-	stats = json_loads(program_text(&program), 0, NULL);
+	assert_int_equal(TWR("stats", "--json", "--namespace", name_space), 0);
+	stats = json_loads(twr_text(), 0, NULL);
 	assert_non_null(stats);
 	assert_true(page_metric(reply, metric("twr_tasks", name_space, "state=\"dead\"")) ==
 		    json_number_value(json_object_get(stats, "dead")));
@@ -108,7 +103,6 @@ static void assert_adds_up(const struct page_reply *reply, const char *name_spac
 		    json_number_value(json_object_get(stats, "tasks")));
 	assert_true(page_metric(reply, metric("twr_due_tasks", name_space, "")) == 0);
 	json_decref(stats);
-	program_end(&program);
 }
 
 STORED(opened, metrics_of_each_namespace_add_up_with_its_tasks)
@@ -122,7 +116,7 @@ STORED(opened, metrics_of_each_namespace_add_up_with_its_tasks)
 
 	add_some(fixture);
 	add_one(second, &grouped);
-	port = pages_start(&worker, &environment, ARGUMENTS(both));
+	port = pages_start(&worker, &twr_environment, ARGUMENTS(both));
 	free(pages_await_metric(port, metric("twr_group_waiting_tasks", second_name, "group=\"g\""),
 				1)
 		     .text);
@@ -160,7 +154,7 @@ TEST(opened, promtool_finds_nothing_wrong)
 	if (system("command -v promtool >/dev/null 2>&1"))
 		TEST_SKIP("no promtool (package prometheus)");
 	add_some(*state);
-	port = pages_start(&worker, &environment, ARGUMENTS(both));
+	port = pages_start(&worker, &twr_environment, ARGUMENTS(both));
 	reply = pages_await_metric(port, metric("twr_done_total", second_name, ""), 3);
 	promtool = popen("promtool check metrics", "w");
 	assert_non_null(promtool);
@@ -189,14 +183,13 @@ STORED(opened, page_shows_each_namespace)
 {
 	const char *const names[] = {fixture->name_space, second_name};
 	const json_int_t dead[] = {2, 1};
-	struct program program;
 	json_t *status;
 	json_t *stats;
 	int port;
 
 	add_some(fixture);
 	add_task(fixture->redis, "later", TW_HOUR);
-	port = pages_start(&worker, &environment, ARGUMENTS(both));
+	port = pages_start(&worker, &twr_environment, ARGUMENTS(both));
 	free(pages_await_metric(port, metric("twr_dead_total", second_name, ""), 1).text);
 	free(pages_await_metric(port, metric("twr_dead_total", fixture->name_space, ""), 2).text);
 	set_paused(second, true);
@@ -215,12 +208,8 @@ STORED(opened, page_shows_each_namespace)
 		assert_number(runs, "dead", dead[i]);
 		assert_int_equal(json_is_true(json_object_get(tasks, "paused")), i);
 		/* It is what twr stats shows. */
-		assert_int_equal(program_run(&program, &environment,
-					     ARGUMENTS("stats", "--shards=4", "--json",
-						       "--namespace", names[i])),
-				 0);
-		stats = json_loads(program_text(&program), 0, NULL);
-		program_end(&program);
+		assert_int_equal(TWR("stats", "--json", "--namespace", names[i]), 0);
+		stats = json_loads(twr_text(), 0, NULL);
 		json_object_del(stats, "now");
 		json_object_del(tasks, "now");
 		json_object_del(tasks, "namespace");
@@ -234,39 +223,25 @@ STORED(opened, page_shows_each_namespace)
 STORED(opened, workers_of_a_namespace_are_listed)
 {
 	int64_t good_until = redis_server_now(&fixture->server) + 25000;
-	struct program program;
 	char own[24];
 
-	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", both));
+	program_start(&worker, &twr_environment, ARGUMENTS("worker", both));
 	assert_true(program_wait_text(&worker, "the worker runs"));
 	redis_server_number(&fixture->server, "ZADD {tw/%s}present %lld other", second_name,
 			    (long long)good_until);
 	redis_server_number(&fixture->server, "HSET {tw/%s}workers other %s", second_name,
 			    "<b>\x1b[2J 5000 1 2 3 4 5");
 	snprintf(own, sizeof(own), ":%ld\n", (long)worker.pid);
-	for (int i = 0; i < 3000; i++) {
-		bool shown;
-
-		assert_int_equal(
-			program_run(&program, &environment,
-				    ARGUMENTS("workers", "--shards=4", "--namespace", second_name)),
-			0);
-		shown = strstr(program_text(&program), own);
-		if (shown)
-			break;
-		program_end(&program);
-	}
-	assert_non_null(strstr(program_text(&program), "    5.00 s"));
-	assert_non_null(strstr(program_text(&program),
-			       "         1         2         3         4         5  <b>%1B[2J\n"));
-	program_end(&program);
+	WAIT_UNTIL(TWR("workers", "--namespace", second_name) == 0 && twr_said(own));
+	assert_true(twr_said("    5.00 s"));
+	assert_true(twr_said("         1         2         3         4         5  <b>%1B[2J\n"));
 }
 
 TEST(opened, lines_of_runs_name_the_namespace)
 {
 	char text[96];
 
-	program_start(&worker, &environment, ARGUMENTS("worker", "--shards=4", both, "--verbose"));
+	program_start(&worker, &twr_environment, ARGUMENTS("worker", both, "--verbose"));
 	add_calls(second, 200, 1);
 	snprintf(text, sizeof(text), "200-0  namespace %s  attempt 1/1", second_name);
 	assert_true(program_wait_text(&worker, text));
@@ -275,24 +250,17 @@ TEST(opened, lines_of_runs_name_the_namespace)
 TEST(opened, invalid_lists_are_refused)
 {
 	static const char *const bad[] = {"a=3", "a,a", "a,b,a", "a,", ",a", ",", "a,b c", "a;b"};
-	struct program program;
 	char many[4 * TW_REDIS_SOURCES_MAX + 16] = "";
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (program_run(&program, &environment,
-				ARGUMENTS("worker", "--namespace", bad[i])) != 2)
+		if (TWR("worker", "--namespace", bad[i]) != 2)
 			fail_msg("\"%s\" is taken", bad[i]);
-		program_end(&program);
 	}
 	for (int i = 0; i <= TW_REDIS_SOURCES_MAX; i++)
 		snprintf(many + strlen(many), 8, "%sn%d", i ? "," : "", i);
-	assert_int_equal(
-		program_run(&program, &environment, ARGUMENTS("worker", "--namespace", many)), 2);
-	program_end(&program);
+	assert_int_equal(TWR("worker", "--namespace", many), 2);
 	/* Other commands take one namespace. */
-	assert_int_equal(program_run(&program, &environment, ARGUMENTS("stats", "--namespace=a,b")),
-			 2);
-	program_end(&program);
+	assert_int_equal(TWR("stats", "--namespace=a,b"), 2);
 }
 
 FIXTURE_FILE

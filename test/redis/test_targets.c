@@ -445,26 +445,18 @@ STORED(opened, host_with_an_address_that_is_allowed_is_tried_again)
 
 STORED(opened, worker_of_twr_allows_and_denies)
 {
-	const struct program_environment environment = {.url = fixture->server.url,
-							.name_space = fixture->name_space};
 	struct program program;
 
-	assert_int_equal(program_run(&program, &environment,
-				     ARGUMENTS("worker", "--shards=4", "--deny", "10.0.0.0/33")),
-			 2);
-	assert_non_null(strstr(program_text(&program), "or an address: 10.0.0.0/33"));
-	program_end(&program);
-	assert_int_equal(program_run(&program, &environment,
-				     ARGUMENTS("worker", "--shards=4", "--allow", "")),
-			 2);
-	program_end(&program);
+	assert_int_equal(TWR("worker", "--deny", "10.0.0.0/33"), 2);
+	assert_true(twr_said("or an address: 10.0.0.0/33"));
+	assert_int_equal(TWR("worker", "--allow", ""), 2);
 	add_host(fixture, "127.0.0.1");
 	add_host(fixture, "shop.localhost");
 	add_host(fixture, "bad.shop.localhost");
-	program_start(&program, &environment,
-		      ARGUMENTS("worker", "--shards=4", "--verbose", "--allow", "*.localhost",
-				"--deny", "bad.shop.localhost", "--deny", "127.0.0.0/8", "--deny",
-				"::1", "--allow", "*"));
+	program_start(&program, &twr_environment,
+		      ARGUMENTS("worker", "--verbose", "--allow", "*.localhost", "--deny",
+				"bad.shop.localhost", "--deny", "127.0.0.0/8", "--deny", "::1",
+				"--allow", "*"));
 	assert_true(program_wait_text(&program, "the address is denied: 127.0.0.1"));
 	assert_true(program_wait_text(&program, "done     shop.localhost"));
 	assert_true(program_wait_text(&program, "the host is denied: bad.shop.localhost"));

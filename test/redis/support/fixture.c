@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "redis/client/client.h"
+#include "support/program.h"
 #include "support/wait.h"
 
 static struct fixture fixture;
@@ -34,6 +35,8 @@ static int namespace_open(void **state, unsigned shards)
 	fixture.options = (struct tw_redis_options){
 		.url = fixture.server.url, .name_space = fixture.name_space, .shards = shards};
 	fixture.redis = client_open(&fixture.options);
+	twr_environment = (struct program_environment){.url = fixture.server.url,
+						       .name_space = fixture.name_space};
 	return 0;
 }
 

@@ -3,6 +3,8 @@
 #ifndef REDIS_SUPPORT_PROGRAM_H
 #define REDIS_SUPPORT_PROGRAM_H
 
+#include <stdbool.h>
+
 #include <sys/ioctl.h>
 #include <sys/types.h>
 
@@ -45,5 +47,13 @@ int program_run(struct program *program, const struct program_environment *envir
 		const char *const *arguments);
 
 #define ARGUMENTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
+#define TWR(...) twr_run(ARGUMENTS(__VA_ARGS__))
+int twr_run(const char *const *arguments);
+/* What it runs with: each fixture that is opened sets its url and its namespace. */
+extern struct program_environment twr_environment;
+const char *twr_text(void);
+bool twr_said(const char *text);
 
 #endif
