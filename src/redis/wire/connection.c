@@ -402,18 +402,6 @@ static enum tw_status refusal(const redisReply *reply, struct tw_redis_error *er
 			 reply->str);
 }
 
-static void login_write(struct connection *connection, const char *user, const char *password)
-{
-	struct buffer *output = &connection->output;
-
-	buffer_array(output, user ? 3 : 2);
-	buffer_bulk_text(output, "AUTH");
-	if (user)
-		buffer_bulk_text(output, user);
-	buffer_bulk_text(output, password);
-	connection->secret = true;
-}
-
 /* A greeting has these requests, in this order. */
 enum greeting {
 	GREET_LOGIN,
@@ -426,9 +414,9 @@ enum greeting {
 	GREETINGS
 };
 
-/* Writes the requests that the settings need. */
+/* Writes the requests that the settings need. A Sentinel gets the login alone. */
 static void greeting_write(struct connection *connection, const struct settings *settings,
-			   bool wanted[GREETINGS])
+			   bool sentinel, bool wanted[GREETINGS])
 {
 	/* A pattern of CONFIG GET stands for two names, because Redis before 7 takes one. */
 	static const char *const questions[GREETINGS] = {
@@ -437,15 +425,24 @@ static void greeting_write(struct connection *connection, const struct settings 
 		[GREET_FSYNC] = "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$13\r\n*appendfsync*\r\n",
 		[GREET_WAIT] = "*3\r\n$4\r\nWAIT\r\n$1\r\n0\r\n$1\r\n1\r\n",
 	};
+	const char *user = sentinel ? settings->sentinel_user : settings->user;
+	const char *password = sentinel ? settings->sentinel_password : settings->password;
 	struct buffer *output = &connection->output;
 
-	wanted[GREET_LOGIN] = settings->password;
+	wanted[GREET_LOGIN] = connection->secret = password;
+	if (password) {
+		buffer_array(output, user ? 3 : 2);
+		buffer_bulk_text(output, "AUTH");
+		if (user)
+			buffer_bulk_text(output, user);
+		buffer_bulk_text(output, password);
+	}
+	if (sentinel)
+		return;
 	wanted[GREET_DATABASE] = settings->database;
 	wanted[GREET_NAME] = wanted[GREET_INFO] = true;
 	wanted[GREET_WAITAOF] = wanted[GREET_FSYNC] = settings->durability & TW_REDIS_DURABLE_DISK;
 	wanted[GREET_WAIT] = settings->durability & TW_REDIS_DURABLE_REPLICA;
-	if (wanted[GREET_LOGIN])
-		login_write(connection, settings->user, settings->password);
 	if (wanted[GREET_DATABASE]) {
 		buffer_array(output, 2);
 		buffer_bulk_text(output, "SELECT");
@@ -509,17 +506,17 @@ static enum tw_status greeting_read(struct connection *connection, const struct 
 }
 
 static enum tw_status connection_greet(struct connection *connection,
-				       const struct settings *settings,
+				       const struct settings *settings, bool sentinel,
 				       struct tw_redis_error *error)
 {
-	bool wanted[GREETINGS];
+	bool wanted[GREETINGS] = {false};
 
-	greeting_write(connection, settings, wanted);
+	greeting_write(connection, settings, sentinel, wanted);
 	if (connection->output.failed) {
 		buffer_clear(&connection->output);
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	}
-	if (!connection_write(connection, error))
+	if (connection->output.size && !connection_write(connection, error))
 		return TW_REDIS_UNREACHABLE;
 	return greeting_read(connection, settings, wanted, error);
 }
@@ -547,46 +544,13 @@ static enum tw_status connection_begin(struct connection *connection,
 }
 
 enum tw_status connection_open(struct connection *connection, const struct settings *settings,
-			       const struct address *address, struct tw_redis_error *error)
+			       const struct address *address, bool sentinel,
+			       struct tw_redis_error *error)
 {
 	enum tw_status status = connection_begin(connection, settings, address, error);
 
 	if (status == TW_OK)
-		status = connection_greet(connection, settings, error);
-	if (status != TW_OK)
-		connection_close(connection);
-	return status;
-}
-
-static enum tw_status sentinel_greet(struct connection *connection, const struct settings *settings,
-				     struct tw_redis_error *error)
-{
-	const char *user = settings->sentinel_user;
-	const char *password = settings->sentinel_password;
-	const char *words[] = {"AUTH", user ? user : password, password};
-	enum tw_status status = TW_OK;
-	redisReply *reply;
-
-	if (!password)
-		return TW_OK;
-	connection->secret = true;
-	reply = connection_ask(connection, user ? 3 : 2, words, error);
-	if (!reply)
-		return error->status;
-	if (reply->type == REDIS_REPLY_ERROR)
-		status = refusal(reply, error);
-	freeReplyObject(reply);
-	return status;
-}
-
-enum tw_status connection_open_sentinel(struct connection *connection,
-					const struct settings *settings,
-					const struct address *address, struct tw_redis_error *error)
-{
-	enum tw_status status = connection_begin(connection, settings, address, error);
-
-	if (status == TW_OK)
-		status = sentinel_greet(connection, settings, error);
+		status = connection_greet(connection, settings, sentinel, error);
 	if (status != TW_OK)
 		connection_close(connection);
 	return status;

@@ -43,17 +43,13 @@ struct connection {
 };
 
 /*
- * Connects, logs in, selects the database, and checks the server. Returns a status as tw_redis_open
- * does, and writes the error.
+ * Connects, logs in, selects the database, and checks the server; at a Sentinel it only logs in.
+ * Returns a status as tw_redis_open does, and writes the error. Unless the status is TW_OK, the
+ * connection is closed.
  */
 enum tw_status connection_open(struct connection *connection, const struct settings *settings,
-			       const struct address *address, struct tw_redis_error *error);
-/* Connects to a Sentinel, and logs in there. Returns a status as connection_open() does. Unless it
- * is TW_OK, the connection is closed. */
-enum tw_status connection_open_sentinel(struct connection *connection,
-					const struct settings *settings,
-					const struct address *address,
-					struct tw_redis_error *error);
+			       const struct address *address, bool sentinel,
+			       struct tw_redis_error *error);
 void connection_close(struct connection *connection);
 /* Closes a broken connection; `wrote` stays. */
 void connection_break(struct connection *connection, const char *reason,

@@ -120,7 +120,8 @@ void attempt_make(struct attempt *attempt, const struct settings *settings)
 	if (settings->master)
 		attempt->status = sentinel_find_master(settings, address, &attempt->error);
 	if (attempt->status == TW_OK)
-		attempt->status = connection_open(connection, settings, address, &attempt->error);
+		attempt->status =
+			connection_open(connection, settings, address, false, &attempt->error);
 	if (attempt->status != TW_OK || !settings->master || !connection->replica)
 		return;
 	connection_close(connection);
@@ -148,22 +149,6 @@ void node_take_attempt(struct node_map *map, struct node *node, const struct att
 	node->backoff = 0;
 	if (node->connection.cluster && !map->cluster)
 		map->cluster = map->stale = true;
-}
-
-enum tw_status node_connect(struct node_map *map, struct node *node,
-			    const struct settings *settings, struct tw_redis_error *error)
-{
-	struct attempt attempt = {.address = node->address};
-	enum node_state state = node_look(map, node);
-
-	if (state == NODE_DOWN) {
-		attempt_make(&attempt, settings);
-		node_take_attempt(map, node, &attempt);
-	}
-	if (connection_is_open(&node->connection))
-		return TW_OK;
-	*error = node->failure;
-	return error->status;
 }
 
 struct node *node_map_teller(const struct node_map *map)

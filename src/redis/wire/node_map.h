@@ -96,10 +96,6 @@ void attempt_make(struct attempt *attempt, const struct settings *settings);
 /* Takes the attempt's result, the connection or the error. If it found a cluster, the map is read
  * next. */
 void node_take_attempt(struct node_map *map, struct node *node, const struct attempt *attempt);
-/* Makes an attempt and takes its result, unless the node is connected or was tried a moment ago.
- * The statuses are those of tw_redis_open. */
-enum tw_status node_connect(struct node_map *map, struct node *node,
-			    const struct settings *settings, struct tw_redis_error *error);
 /* Returns a node to be connected to ask it for the map, because another one is away. NULL means
  * that there is no map, or that all were tried a moment ago. */
 struct node *node_map_teller(const struct node_map *map);

@@ -65,13 +65,17 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 	router->settings = settings;
 	/* All Sentinels together are one node. */
 	for (size_t i = 0; i < (settings->master ? 1 : settings->address_count); i++) {
-		const struct address *address = &settings->addresses[i];
-		struct node *node = node_map_find(&router->map, address->host, address->port);
+		struct attempt attempt = {.address = settings->addresses[i]};
+		struct node *node =
+			node_map_find(&router->map, attempt.address.host, attempt.address.port);
 
 		if (!node)
 			return error_set(&router->error, TW_NO_MEMORY, "out of memory");
-		status = node_connect(&router->map, node, settings, &router->error);
+		attempt_make(&attempt, settings);
+		node_take_attempt(&router->map, node, &attempt);
 		node_map_set_only(&router->map, node);
+		router->error = attempt.error;
+		status = attempt.status;
 		if (status != TW_REDIS_UNREACHABLE)
 			break;
 	}

@@ -54,7 +54,7 @@ static enum tw_status sentinel_ask(const struct settings *settings, const struct
 {
 	const char *words[] = {"SENTINEL", "get-master-addr-by-name", settings->master};
 	struct connection connection;
-	enum tw_status status = connection_open_sentinel(&connection, settings, sentinel, error);
+	enum tw_status status = connection_open(&connection, settings, sentinel, true, error);
 	redisReply *reply = NULL;
 
 	if (status == TW_OK) {

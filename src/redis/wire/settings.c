@@ -393,6 +393,7 @@ static enum tw_status options_read(struct settings *settings,
 				   struct tw_redis_error *error)
 {
 	enum tw_status status;
+	bool fine = true;
 
 	if (options->connect_timeout < 0 || options->reply_timeout < 0)
 		return error_set(error, TW_INVALID, "a timeout is negative");
@@ -414,15 +415,9 @@ static enum tw_status options_read(struct settings *settings,
 		settings->durability = options->durability;
 	timeout_default(&settings->connect_timeout, options->connect_timeout, 2 * TW_SECOND);
 	timeout_default(&settings->reply_timeout, options->reply_timeout, 5 * TW_SECOND);
-	if (!override(&settings->user, options->user) ||
-	    !override(&settings->password, options->password) ||
-	    !override(&settings->sentinel_user, options->sentinel_user) ||
-	    !override(&settings->sentinel_password, options->sentinel_password) ||
-	    !override(&settings->client_name, options->client_name) ||
-	    !override(&settings->ca_file, options->ca_file) ||
-	    !override(&settings->certificate_file, options->certificate_file) ||
-	    !override(&settings->key_file, options->key_file) ||
-	    !override(&settings->server_name, options->server_name))
+#define OVERRIDE(name) fine &= override(&settings->name, options->name);
+	SETTINGS_TEXTS(OVERRIDE)
+	if (!fine)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	if (settings->server_name &&
 	    (!*settings->server_name || strlen(settings->server_name) > SERVER_NAME_MOST))
@@ -435,15 +430,14 @@ static enum tw_status options_read(struct settings *settings,
 	if (!settings->certificate_file != !settings->key_file)
 		return error_set(error, TW_INVALID,
 				 "certificate_file and key_file must be set together");
-	if (settings->sentinel_user && !settings->sentinel_password)
-		return error_set(error, TW_INVALID, "a user requires a password");
 	if (settings->user && !*settings->user) {
 		free(settings->user);
 		settings->user = NULL;
 	}
-	return settings->user && !settings->password
-		       ? error_set(error, TW_INVALID, "a user requires a password")
-		       : TW_OK;
+	if ((settings->user && !settings->password) ||
+	    (settings->sentinel_user && !settings->sentinel_password))
+		return error_set(error, TW_INVALID, "a user requires a password");
+	return TW_OK;
 }
 
 enum tw_status settings_read(struct settings *settings, const struct tw_redis_options *options,
@@ -462,15 +456,8 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 
 void settings_free(struct settings *settings)
 {
-	secret_free(settings->password);
-	secret_free(settings->sentinel_password);
-	free(settings->user);
+#define FREE(name) secret_free(settings->name);
+	SETTINGS_TEXTS(FREE)
 	free(settings->master);
-	free(settings->sentinel_user);
-	free(settings->client_name);
-	free(settings->ca_file);
-	free(settings->certificate_file);
-	free(settings->key_file);
-	free(settings->server_name);
 	memset(settings, 0, sizeof(*settings));
 }

@@ -17,22 +17,23 @@ struct address {
 	int port;
 };
 
+/* X(name) of the options' texts. */
+#define SETTINGS_TEXTS(X)                                                              \
+	X(user)                                                                        \
+	X(password)                                                                    \
+	X(sentinel_user)                                                               \
+	X(sentinel_password) X(client_name) X(ca_file) X(certificate_file) X(key_file) \
+		X(server_name)
+#define SETTINGS_FIELD(name) char *name;
+
 struct settings {
 	struct address addresses[ADDRESSES_MAX]; /* the servers', or the Sentinels' */
 	size_t address_count;
 	int database;
 	bool tls;
-	/* Each of these may be NULL. */
-	char *user;
-	char *password;
-	char *master; /* the master's name, for Sentinels */
-	char *sentinel_user;
-	char *sentinel_password;
-	char *client_name;
-	char *ca_file;
-	char *certificate_file;
-	char *key_file;
-	char *server_name;
+	/* Each text may be NULL. */
+	SETTINGS_TEXTS(SETTINGS_FIELD)
+	char *master;       /* the master's name, for Sentinels */
 	struct space space; /* the first handle's */
 	tw_duration connect_timeout;
 	tw_duration reply_timeout;
