@@ -116,7 +116,7 @@ static size_t serve(const struct script *script, const redisReply *request, char
 	if (script == &script_present)
 		return (size_t)snprintf(reply, room, ":1\r\n");
 	is.done |= script == &script_ack;
-	is.leased &= script != &script_fail && script != &script_release;
+	is.leased &= script != &script_fail;
 	return (size_t)snprintf(reply, room, "$1\r\no\r\n");
 }
 
@@ -284,7 +284,7 @@ static const struct {
 	int runs_if_lost;
 } steps[] = {
 	{&script_claim, TW_REDIS_DONE, 1, 0},  {&script_ack, TW_REDIS_DONE, 1, 1},
-	{&script_fail, TW_REDIS_RETRY, 2, 2},  {&script_release, TW_REDIS_SNOOZE, 2, 2},
+	{&script_fail, TW_REDIS_RETRY, 2, 2},  {&script_fail, TW_REDIS_SNOOZE, 2, 2},
 	{&script_extend, TW_REDIS_DONE, 1, 1},
 };
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };

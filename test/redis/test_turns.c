@@ -425,10 +425,8 @@ static void step_end(struct model *model)
 	snprintf(wait_text, sizeof(wait_text), "%" PRId64, wait);
 	if (kind == 0)
 		reply = run(model, &script_ack, 3, words);
-	else if (kind == 1)
-		reply = run(model, &script_fail, 7, words);
 	else
-		reply = run(model, &script_release, 4, words);
+		reply = run(model, &script_fail, kind == 1 ? 7 : 4, words);
 	assert_string_equal(reply->str, "o");
 	freeReplyObject(reply);
 	if (kind == 0)

@@ -299,14 +299,15 @@ enum tw_status jobs_answer(const struct eval *eval, size_t index)
 /* A question about jobs is one of the scripts, with its arguments. */
 struct question {
 	const struct script *script;
-	tw_duration time; /* the lease for extend; the wait for release and fail, < 0 means none */
+	tw_duration time; /* the lease for extend; the wait for fail, < 0 means none */
+	bool counts;      /* for fail: the attempt does */
 	const char *reason;
 };
 
 /* Returns the wait of a job. One that has failed for good has none. */
 static int64_t wait_ms(const struct question *question, const struct tw_redis_job *job)
 {
-	bool last = question->script == &script_fail && job->attempt >= job->max_attempts;
+	bool last = question->counts && job->attempt >= job->max_attempts;
 
 	return last || question->time < 0 ? -1 : delay_to_ms(question->time);
 }
@@ -322,13 +323,11 @@ static void question_write(struct eval *eval, const struct question *question,
 		jobs_add_run(eval, &jobs[i]);
 	if (question->script == &script_extend)
 		eval_number(eval, delay_to_ms(question->time));
-	for (size_t i = 0;
-	     i < count && question->script != &script_extend && question->script != &script_ack;
-	     i++)
-		eval_number(eval, wait_ms(question, &jobs[i]));
 	for (size_t i = 0; i < count && question->script == &script_fail; i++)
+		eval_number(eval, wait_ms(question, &jobs[i]));
+	for (size_t i = 0; i < count && question->counts; i++)
 		jobs_add_reason(eval, question->reason);
-	if (question->script == &script_fail)
+	if (question->counts)
 		letters_write(eval, &(struct letters){0});
 	if (question->script->hints)
 		eval_hint(eval);
@@ -397,8 +396,6 @@ enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job
 			       size_t count, enum tw_redis_outcome outcome,
 			       const struct tw_redis_verdict *verdict, enum tw_status *each)
 {
-	static const struct script *const scripts[] = {&script_ack, &script_fail, &script_fail,
-						       &script_release};
 	static const struct tw_redis_verdict none;
 	struct question question = {0};
 
@@ -407,7 +404,8 @@ enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job
 	if (outcome > TW_REDIS_SNOOZE || verdict->retry_in < 0 ||
 	    verdict->retry_in > TW_REDIS_DELAY_MAX)
 		return TW_INVALID;
-	question.script = scripts[outcome];
+	question.script = outcome == TW_REDIS_DONE ? &script_ack : &script_fail;
+	question.counts = outcome == TW_REDIS_RETRY || outcome == TW_REDIS_KILL;
 	question.time = outcome == TW_REDIS_KILL ? -1 : verdict->retry_in;
 	question.reason = verdict->reason;
 	return ask(redis, &question, jobs, count, each);

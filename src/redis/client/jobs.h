@@ -66,9 +66,9 @@ void batch_free(struct batch *batch);
 
 /*
  * Begins an eval about `count` jobs of one shard, whose script returns a letter for each. The keys
- * of all jobs follow, and the runs of all. script_release and script_fail also need the waits of
- * all, and script_fail then the reasons of all, and letters_write(). eval_hint() follows for
- * scripts that give hints.
+ * of all jobs follow, and the runs of all. script_fail also needs the waits of all and, if the
+ * attempts count, the reasons of all and letters_write(). eval_hint() follows for scripts that give
+ * hints.
  */
 void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
 		unsigned shard, size_t count);

@@ -40,7 +40,6 @@ struct script {
 	X(ack, 12, false, true, true, false, "a")                                \
 	X(extend, 3, true, false, false, true, "a")                              \
 	X(fail, 12, false, true, true, true, "a")                                \
-	X(release, 12, false, true, true, true, "a")                             \
 	X(get, 7, true, false, false, false, "[*issss]")                         \
 	X(list, 7, true, false, false, false, "[nn*sssss]")                      \
 	X(count, 12, true, false, false, false, "[nnnnninnn]")                   \

@@ -18,12 +18,12 @@ struct address {
 };
 
 /* X(name) of the options' texts. */
-#define SETTINGS_TEXTS(X)                                                              \
-	X(user)                                                                        \
-	X(password)                                                                    \
-	X(sentinel_user)                                                               \
-	X(sentinel_password) X(client_name) X(ca_file) X(certificate_file) X(key_file) \
-		X(server_name)
+#define SETTINGS_TEXTS(X)    \
+	X(user)              \
+	X(password)          \
+	X(sentinel_user)     \
+	X(sentinel_password) \
+	X(client_name) X(ca_file) X(certificate_file) X(key_file) X(server_name)
 #define SETTINGS_FIELD(name) char *name;
 
 struct settings {

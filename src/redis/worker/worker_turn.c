@@ -46,7 +46,7 @@ static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
 static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
-/* release.lua rounds times up to a multiple of this for runs that were put off. */
+/* fail.lua rounds times up to a multiple of this for runs that were put off. */
 static const tw_duration clump_time = 256 * TW_MILLISECOND;
 
 static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
@@ -130,11 +130,7 @@ static void ends_write(struct step *step)
 
 static void step_tell(struct worker_shard *shard, enum step_kind kind)
 {
-	static const struct script *const scripts[] = {
-		[STEP_ACK] = &script_ack,
-		[STEP_FAIL] = &script_fail,
-		[STEP_RELEASE] = &script_release,
-	};
+	const struct script *script = kind == STEP_ACK ? &script_ack : &script_fail;
 	const struct space *space = &shard->source->redis->space;
 	size_t count = shard->ends[kind].count;
 	struct step *step;
@@ -144,7 +140,7 @@ static void step_tell(struct worker_shard *shard, enum step_kind kind)
 	if (count > TW_REDIS_BATCH_MAX)
 		count = TW_REDIS_BATCH_MAX;
 	step = step_begin(shard, kind);
-	jobs_begin(&step->eval, scripts[kind], space, shard->number, count);
+	jobs_begin(&step->eval, script, space, shard->number, count);
 	for (size_t i = 0; i < count; i++) {
 		struct run *run = run_list_take(&shard->ends[kind]);
 
