@@ -1,9 +1,9 @@
 -- with: hint group again bury
 -- Ends runs of tasks that are to run later. ARGV: how many, their keys, their runs, their waits in
 -- milliseconds until the next attempt. Failed runs also have their reasons, and the age and the
--- number of dead letters that may stay (trim); a wait of -1 makes a dead letter. Without reasons the
--- attempt does not count, and a negative wait is rounded up to a time that others of the shard have,
--- too. Answers as ack does.
+-- number of dead letters that may stay (trim); a wait of -1 makes a dead letter. Without reasons
+-- the attempt does not count, and a negative wait is rounded up to a time that others of the shard
+-- have, too. Answers as ack does.
 local group = grouping()
 local has_groups = group.is_used()
 local count = tonumber(ARGV[1])
