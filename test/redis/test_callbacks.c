@@ -111,7 +111,6 @@ static const struct test_kind kind_opened = {.open = open_all, .close = close_al
 static struct tw_redis_worker *start_with(struct fixture *fixture,
 					  struct tw_redis_worker_options options)
 {
-
 	runs_attach(&runs, &options);
 	options.handler = NULL;
 	options.retry_first = 20 * TW_MILLISECOND;

@@ -106,7 +106,6 @@ static void *add_all(void *argument)
 
 static void assert_all_ran(size_t most_runs)
 {
-
 	assert_in_range(added_so_far(), LEAST, MOST);
 	WAIT_UNTIL(stats_of(redis).tasks == 0);
 	assert_each_ran(&runs, added_so_far(), most_runs);

@@ -293,7 +293,6 @@ STORED(one_shard, large_bodies_are_not_all_read)
 
 STORED(fixture, program_lists_groups)
 {
-
 	assert_int_equal(TWR("groups"), 0);
 	assert_string_equal(twr_text(), "");
 	add_to(fixture->redis, "a\"\xc3\xa9 ", 1, 0);
