@@ -233,10 +233,10 @@ static void cache_sum_threads(struct tw_cache *cache, uint64_t sums[READER_COUNT
 			      uint64_t *retired, uint64_t *spare)
 {
 	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader;
+	struct reader *reader = NULL;
 
 	pthread_mutex_lock(&epochs->walks_lock);
-	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader)) {
+	while ((reader = epochs_next_reader(epochs, reader))) {
 		for (int i = 0; i < READER_COUNTS; i++)
 			sums[i] += counter_read(&reader->counts[i]);
 		retire_sum(retiring_reader(reader), retired, spare);
@@ -257,6 +257,7 @@ static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stat
 	stats->memory_pinned = counter_read(&pool->pinned);
 	others = stats->memory_retired + stats->memory_pinned + spare;
 	stats->memory_in_use += used > others ? used - others : 0;
+	stats->memory_in_use += (uint64_t)epochs_readers(&cache->shared.epochs) * READER_BYTES;
 }
 
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)

@@ -68,14 +68,15 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache)
 static bool cache_clear_threads(struct tw_cache *cache)
 {
 	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader;
+	struct reader *reader = NULL;
 	bool is_done = true;
 
 	pthread_mutex_lock(&epochs->walks_lock);
-	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader))
+	while ((reader = epochs_next_reader(epochs, reader)))
 		is_done &= retire_clear(retiring_reader(reader), &cache->shared);
 	pthread_mutex_unlock(&epochs->walks_lock);
-	return retire_free_ended(&cache->shared) && is_done;
+	epochs_free_ended(epochs, retire_is_empty, cache->shared.nobody);
+	return is_done;
 }
 
 /* Schedules maintenance, because a thread has left its memory. */
@@ -204,7 +205,7 @@ static enum tw_status cache_open(struct tw_cache *cache)
 		return status;
 	cache_init_clock(&cache->shared);
 	cache->shared.pool = pool_create();
-	if (!cache->shared.pool || !epochs_init(&cache->shared.epochs, cache->shared.pool))
+	if (!cache->shared.pool || !epochs_init(&cache->shared.epochs, &cache->shared.pool->arena))
 		return TW_NO_MEMORY;
 	cache_set_limits(cache, options->max_entries, options->max_bytes);
 	cache->shared.nobody = epochs_add_reader(&cache->shared.epochs);
@@ -226,15 +227,14 @@ static enum tw_status cache_open(struct tw_cache *cache)
 /* Closes what has been opened, as far as that came. No alarm of a shard is set. */
 static void cache_close(struct tw_cache *cache)
 {
-	struct reader *reader;
+	struct reader *reader = NULL;
 
 	load_queue_close(&cache->loads);
 	removals_close(&cache->removals);
 	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(&cache->shared.maintenance);
-	/* The maintenance frees readers and links the others in another order, so it ends first. */
-	reader = epochs_first_reader(&cache->shared.epochs);
-	for (; reader; reader = reader_next(reader))
+	/* The maintenance frees readers, so it ends first. */
+	while ((reader = epochs_next_reader(&cache->shared.epochs, reader)))
 		retire_close(retiring_reader(reader), &cache->shared);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
 		if (cache->shards[i].shared)

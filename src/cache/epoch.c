@@ -13,14 +13,14 @@
  * which caches still live. Therefore the array of all epochs, the lock and the key below are the
  * one thing in the library that belongs to the process, as threads do.
  *
- * The readers of ended threads wait in the list for another thread, or for maintenance, which takes
- * them out and frees them when the looks that may have met them have ended: each look is made under
- * a lock of its own thread's (retire.h). Until then they still lead a look to the next reader.
- * Readers are the cache's memory, so they are cells of its pool.
+ * The readers of ended threads wait in their blocks for other threads. Where all of a block do,
+ * maintenance takes the block out of the list, and frees it when the looks that may have met it
+ * have ended: each look is made under a lock of its own thread's (retire.h). Until then the block
+ * still leads a look to the next one. Blocks are the cache's memory, so spans of its arena.
  *
  * Invariants:
  *   a live thread has at most one reader in a cache, and no other thread writes it
- *   a reader is in the cache's list while its thread lives
+ *   a block is in the cache's list while one of its readers is taken
  *
  * All calls may run together, except epochs_destroy().
  */
@@ -30,8 +30,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "pins.h"
-#include "pool.h"
+
+/* A look goes from line to line in a block, and not from pointer to pointer. */
+struct reader_block {
+	/* Written under the lock of the threads, read by looks. */
+	_Alignas(128) _Atomic(struct reader_block *) next;
+	_Atomic uint64_t taken;          /* a bit for each reader whose thread lives */
+	struct reader_block *next_ended; /* once it is out of the list */
+	union reader_cell {
+		struct reader reader;
+		char bytes[READER_BYTES];
+	} cells[BLOCK_READERS];
+};
 
 _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
@@ -52,14 +64,6 @@ static size_t live_count;
 static size_t first_free; /* none below it is free */
 static uint64_t last_id;
 
-/* Counts readers of live threads and of ended threads. The caller holds the lock. relaxed: see
- * epochs_readers() and epochs_ended(). */
-static void epochs_count(struct epochs *epochs, unsigned live, unsigned ended)
-{
-	atomic_fetch_add_explicit(&epochs->reader_count, live, memory_order_relaxed);
-	atomic_fetch_add_explicit(&epochs->ended_count, ended, memory_order_relaxed);
-}
-
 /* Leaves the readers of a thread that ends to others. */
 static void thread_give_back(void *argument)
 {
@@ -67,12 +71,16 @@ static void thread_give_back(void *argument)
 	memset(&reader_memo, 0, sizeof(reader_memo));
 	pthread_mutex_lock(&threads_lock);
 	for (size_t i = 0; i < mine.count && i < all_count; i++) {
-		struct reader_memo *memo = &mine.memos[i];
+		const struct reader *reader = mine.memos[i].reader;
 
-		if (!all_epochs[i] || all_epochs[i]->id != memo->id)
+		if (!all_epochs[i] || all_epochs[i]->id != mine.memos[i].id)
 			continue;
-		memo->reader->is_taken = false;
-		epochs_count(all_epochs[i], -1u, 1);
+		/* release: all its reads are done. A look that does not find it here does not see
+		 * that it has left; pairs with epochs_gather(). */
+		atomic_fetch_and_explicit(&reader->block->taken, ~reader->bit,
+					  memory_order_release);
+		/* relaxed: see epochs_readers(). */
+		atomic_fetch_sub_explicit(&all_epochs[i]->reader_count, 1, memory_order_relaxed);
 		if (all_epochs[i]->on_thread_end)
 			all_epochs[i]->on_thread_end(all_epochs[i]);
 	}
@@ -132,14 +140,14 @@ static bool epochs_take_number(struct epochs *epochs)
 	return true;
 }
 
-bool epochs_init(struct epochs *epochs, struct pool *pool)
+bool epochs_init(struct epochs *epochs, struct arena *arena)
 {
 	bool has_number;
 
 	pthread_once(&threads_once, threads_init);
 	if (!threads_have_key)
 		return false;
-	*epochs = (struct epochs){.era = 1, .pool = pool};
+	*epochs = (struct epochs){.era = 1, .arena = arena};
 	pthread_mutex_init(&epochs->walks_lock, NULL);
 	pthread_mutex_lock(&threads_lock);
 	has_number = epochs_take_number(epochs);
@@ -174,17 +182,19 @@ static void epochs_give_number(const struct epochs *epochs)
 
 void epochs_destroy(struct epochs *epochs)
 {
-	struct reader *reader = epochs_first_reader(epochs);
+	/* relaxed, here and below: no thread comes any more. */
+	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_relaxed);
 
 	pthread_mutex_lock(&threads_lock);
 	epochs_give_number(epochs);
 	pthread_mutex_unlock(&threads_lock);
 
-	while (reader) {
-		struct reader *next = reader_next(reader);
+	while (block) {
+		struct reader_block *next =
+			atomic_load_explicit(&block->next, memory_order_relaxed);
 
-		pool_give_reader(reader);
-		reader = next;
+		arena_give(epochs->arena, block, sizeof(*block));
+		block = next;
 	}
 	pthread_mutex_destroy(&epochs->walks_lock);
 }
@@ -211,82 +221,137 @@ static bool thread_make_room(size_t number)
 
 /* ---- Under the lock ---- */
 
-/* Puts a reader into the list. */
-static void epochs_link(struct epochs *epochs, struct reader *reader)
+/* Returns a block with a free reader, or NULL if out of memory. */
+static struct reader_block *epochs_find_block(struct epochs *epochs)
 {
-	/* relaxed, both: only written under the lock, and published with the reader. */
-	struct reader *first = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
+	/* relaxed, all of these: only written under the lock, and published by the last store. */
+	struct reader_block *first = atomic_load_explicit(&epochs->blocks, memory_order_relaxed);
+	struct reader_block *block = first;
 
-	atomic_store_explicit(&reader->next, first, memory_order_relaxed);
-	/* seq_cst: a look after it has entered finds it, and maintenance after this; pairs with
-	 * epochs_first_reader(). */
-	atomic_store_explicit(&epochs->readers, reader, memory_order_seq_cst);
+	while (block && atomic_load_explicit(&block->taken, memory_order_relaxed) ==
+				(UINT64_C(1) << BLOCK_READERS) - 1)
+		block = atomic_load_explicit(&block->next, memory_order_relaxed);
+	if (block)
+		return block;
+	block = arena_take(epochs->arena, sizeof(*block));
+	if (!block)
+		return NULL;
+	memset(block, 0, sizeof(*block));
+	for (int i = 0; i < BLOCK_READERS; i++) {
+		block->cells[i].reader.block = block;
+		block->cells[i].reader.bit = UINT64_C(1) << i;
+	}
+	atomic_store_explicit(&block->next, first, memory_order_relaxed);
+	/* seq_cst: a look finds it after one of its readers has entered, and maintenance after this
+	 * store; pairs with epochs_gather() and epochs_next_reader(). */
+	atomic_store_explicit(&epochs->blocks, block, memory_order_seq_cst);
+	return block;
 }
 
-/* Returns a reader left by an ended thread, or a new one, or NULL if out of memory. */
-static struct reader *epochs_find_free(struct epochs *epochs)
+/* Returns whether no thread has a reader of the block, and all are empty. */
+static bool block_has_ended(struct reader_block *block, bool (*is_empty)(struct reader *reader))
 {
 	/* relaxed: only written under the lock. */
-	struct reader *reader = atomic_load_explicit(&epochs->readers, memory_order_relaxed);
+	bool has_ended = atomic_load_explicit(&block->taken, memory_order_relaxed) == 0;
 
-	while (reader && reader->is_taken)
-		reader = reader_next(reader);
-	if (reader) {
-		epochs_count(epochs, 1, -1u);
-		return reader;
+	for (int i = 0; i < BLOCK_READERS && has_ended; i++)
+		has_ended = is_empty(&block->cells[i].reader);
+	return has_ended;
+}
+
+/* Takes the blocks that have ended out of the list and links them by next_ended. */
+static struct reader_block *epochs_take_ended(struct epochs *epochs,
+					      bool (*is_empty)(struct reader *reader))
+{
+	_Atomic(struct reader_block *) *place = &epochs->blocks;
+	struct reader_block *ended = NULL;
+	struct reader_block *block;
+
+	/* relaxed, all loads: only written under the lock. */
+	while ((block = atomic_load_explicit(place, memory_order_relaxed))) {
+		if (!block_has_ended(block, is_empty)) {
+			place = &block->next;
+			continue;
+		}
+		/* release: all reads of its readers are done; pairs with epochs_gather(). */
+		atomic_store_explicit(place,
+				      atomic_load_explicit(&block->next, memory_order_relaxed),
+				      memory_order_release);
+		block->next_ended = ended;
+		ended = block;
 	}
-	reader = pool_take_reader(epochs->pool);
-	if (!reader)
-		return NULL;
-	epochs_link(epochs, reader);
-	epochs_count(epochs, 1, 0);
-	return reader;
+	return ended;
 }
 
 /* ---- Readers ---- */
 
 struct reader *epochs_add_reader(struct epochs *epochs)
 {
-	struct reader *reader;
+	struct reader *reader = NULL;
+	struct reader_block *block;
 
 	pthread_mutex_lock(&threads_lock);
-	reader = epochs_find_free(epochs);
-	if (reader)
-		reader->is_taken = true;
+	block = epochs_find_block(epochs);
+	if (block) {
+		/* relaxed: only written under the lock. */
+		uint64_t taken = atomic_load_explicit(&block->taken, memory_order_relaxed);
+
+		reader = &block->cells[__builtin_ctzll(~taken)].reader;
+		/* seq_cst: a look after it has entered finds it; pairs with epochs_gather(). */
+		atomic_store_explicit(&block->taken, taken | reader->bit, memory_order_seq_cst);
+		/* relaxed: see epochs_readers(). */
+		atomic_fetch_add_explicit(&epochs->reader_count, 1, memory_order_relaxed);
+	}
 	pthread_mutex_unlock(&threads_lock);
 	return reader;
 }
 
-struct reader *epochs_take_ended(struct epochs *epochs)
+/* Adds the counts of a block's readers to those of the heir. */
+static void block_leave_counts(struct reader_block *block, struct reader *heir)
 {
-	_Atomic(struct reader *) *place = &epochs->readers;
-	struct reader *ended = NULL;
-	struct reader *reader;
-
-	pthread_mutex_lock(&threads_lock);
-	/* relaxed, all loads: only written under the lock. */
-	while ((reader = atomic_load_explicit(place, memory_order_relaxed))) {
-		if (reader->is_taken) {
-			place = &reader->next;
-			continue;
-		}
-		/* release: all its reads are done; pairs with reader_next() and
-		 * epochs_first_reader(). */
-		atomic_store_explicit(place, reader_next(reader), memory_order_release);
-		reader->next_ended = ended;
-		ended = reader;
-	}
-	atomic_store_explicit(&epochs->ended_count, 0, memory_order_relaxed);
-	pthread_mutex_unlock(&threads_lock);
-	return ended;
+	for (int i = 0; i < BLOCK_READERS; i++)
+		for (int count = 0; count < READER_COUNTS; count++)
+			reader_count(heir, (enum reader_count)count,
+				     counter_read(&block->cells[i].reader.counts[count]));
 }
 
-void epochs_put_back(struct epochs *epochs, struct reader *reader)
+void epochs_free_ended(struct epochs *epochs, bool (*is_empty)(struct reader *reader),
+		       struct reader *heir)
 {
+	struct reader_block *next;
+	struct reader_block *block;
+	struct reader *reader = NULL;
+
+	pthread_mutex_lock(&epochs->walks_lock);
 	pthread_mutex_lock(&threads_lock);
-	epochs_link(epochs, reader);
-	epochs_count(epochs, 0, 1);
+	next = epochs_take_ended(epochs, is_empty);
 	pthread_mutex_unlock(&threads_lock);
+	/* A look that met one of these holds the lock of its own thread. */
+	while (next && (reader = epochs_next_reader(epochs, reader))) {
+		own_lock_take(&reader->lock);
+		own_lock_let_go(&reader->lock);
+	}
+	own_lock_take(&heir->lock);
+	while ((block = next)) {
+		next = block->next_ended;
+		block_leave_counts(block, heir);
+		arena_give(epochs->arena, block, sizeof(*block));
+	}
+	own_lock_let_go(&heir->lock);
+	pthread_mutex_unlock(&epochs->walks_lock);
+}
+
+struct reader *epochs_next_reader(struct epochs *epochs, struct reader *reader)
+{
+	union reader_cell *cell = (union reader_cell *)reader;
+	struct reader_block *block;
+
+	if (reader && ++cell < &reader->block->cells[BLOCK_READERS])
+		return &cell->reader;
+	/* seq_cst: pairs with epochs_find_block(); see also cache_maintain(). */
+	block = atomic_load_explicit(reader ? &reader->block->next : &epochs->blocks,
+				     memory_order_seq_cst);
+	return block ? &block->cells[0].reader : NULL;
 }
 
 struct reader *epochs_find_reader(struct epochs *epochs)
@@ -323,17 +388,24 @@ static void eras_add(struct eras *eras, uint64_t era)
 
 void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras)
 {
-	struct reader *reader = epochs_first_reader(epochs);
+	/* seq_cst: here and below pairs with epochs_find_block() and epochs_add_reader(). */
+	struct reader_block *block = atomic_load_explicit(&epochs->blocks, memory_order_seq_cst);
 
 	eras->count = 0;
 	eras->first = 0;
 	eras->last = 0;
-	for (; reader; reader = reader_next(reader)) {
-		/* seq_cst: pairs with reader_enter() and reader_leave(). */
-		uint64_t era = atomic_load_explicit(&reader->era, memory_order_seq_cst);
+	/* acquire: what it misses is done; pairs with epochs_take_ended(). */
+	for (; block; block = atomic_load_explicit(&block->next, memory_order_acquire)) {
+		uint64_t taken = atomic_load_explicit(&block->taken, memory_order_seq_cst);
 
-		if (era != 0 && era <= last)
-			eras_add(eras, era);
+		for (; taken != 0; taken &= taken - 1) {
+			struct reader *reader = &block->cells[__builtin_ctzll(taken)].reader;
+			/* seq_cst: pairs with reader_enter() and reader_leave(). */
+			uint64_t era = atomic_load_explicit(&reader->era, memory_order_seq_cst);
+
+			if (era != 0 && era <= last)
+				eras_add(eras, era);
+		}
 	}
 }
 

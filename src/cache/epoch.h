@@ -14,8 +14,17 @@
 #include <stdint.h>
 
 #include "base/counter.h"
+#include "base/own_lock.h"
 
-struct pool;
+struct arena;
+struct reader_block;
+
+/* READER_BYTES are a reader and what follows it (retire.h): an odd multiple of 128, so that the
+ * first lines of many readers lie in many sets of a processor's cache. */
+#ifndef READER_BYTES
+#define READER_BYTES 1152
+#define BLOCK_READERS 7
+#endif
 
 /* A thread has these counts, which tw_cache_get_stats() sums up. */
 enum reader_count {
@@ -35,25 +44,24 @@ enum reader_count {
 struct reader {
 	/* Written by its thread, read before what was unlinked is freed; 0 while it is outside. */
 	_Alignas(128) _Atomic uint64_t era;
-	/* The next in the list, beside the era for looks; written under the lock of the threads. */
-	_Atomic(struct reader *) next;
 	/* Written by its thread. */
 	_Atomic uint64_t counts[READER_COUNTS];
-	uint64_t random;    /* 0 if not begun (change.c) */
-	unsigned callbacks; /* listeners and loaders of this cache that the thread is inside of */
-	bool is_taken;      /* its thread lives; under the lock of the threads (epoch.c) */
-	struct reader *next_ended; /* once it is out of the list */
+	uint64_t random;      /* 0 if not begun (change.c) */
+	unsigned callbacks;   /* listeners and loaders of this cache that the thread is inside of */
+	struct own_lock lock; /* held by its thread during a look; see retire.h */
+	/* Constant (epoch.c). */
+	struct reader_block *block;
+	uint64_t bit; /* in the block's `taken` */
 };
 
 struct epochs {
 	uint64_t id;   /* never used again in this process; constant */
 	size_t number; /* unique among those that live; constant */
 	_Atomic uint64_t era;
-	_Atomic(struct reader *) readers; /* all, also those of ended threads */
-	atomic_uint reader_count;         /* readers of live threads */
-	atomic_uint ended_count;          /* readers of ended threads */
-	struct pool *pool;                /* constant */
-	/* Held by a walk of the readers, and by what takes some out of the list and frees them. */
+	_Atomic(struct reader_block *) blocks;
+	atomic_uint reader_count; /* readers of live threads */
+	struct arena *arena;      /* constant */
+	/* Held by a walk of the readers, and by what frees some of them. */
 	pthread_mutex_t walks_lock;
 	/* Called under the lock of the threads when a thread with a reader has ended. */
 	void (*on_thread_end)(struct epochs *epochs);
@@ -67,9 +75,9 @@ struct reader_memo {
 
 extern _Thread_local struct reader_memo reader_memo __attribute__((tls_model("initial-exec")));
 
-/* Opens epochs. Their readers are the first part of POOL_READER bytes of the pool, zeroed. Returns
- * false if the system has no thread-specific data left, or no memory. */
-bool epochs_init(struct epochs *epochs, struct pool *pool);
+/* Opens epochs. Their readers are zeroed memory of the arena. Returns false if the system has no
+ * thread-specific data left, or no memory. */
+bool epochs_init(struct epochs *epochs, struct arena *arena);
 /* Sets what is called when a thread with a reader has ended. After the return no thread calls what
  * was set before. With NULL nothing is called. */
 void epochs_watch_threads(struct epochs *epochs, void (*on_thread_end)(struct epochs *epochs));
@@ -78,11 +86,10 @@ void epochs_destroy(struct epochs *epochs);
 struct reader *epochs_find_reader(struct epochs *epochs);
 /* Returns a reader of no thread, for use under a lock of its user's, or NULL if out of memory. */
 struct reader *epochs_add_reader(struct epochs *epochs);
-/* Takes the readers of ended threads out of the list and links them by next_ended. The caller holds
- * walks_lock. It frees them when no look that began before can meet them. */
-struct reader *epochs_take_ended(struct epochs *epochs);
-/* Puts back a reader that epochs_take_ended() took. */
-void epochs_put_back(struct epochs *epochs, struct reader *reader);
+/* Frees the blocks of readers whose threads have all ended and left nothing but counts, which go to
+ * the heir. If there is one, waits for each thread that has the lock of its reader. */
+void epochs_free_ended(struct epochs *epochs, bool (*is_empty)(struct reader *reader),
+		       struct reader *heir);
 
 /* `struct eras` has the eras of readers that are inside. */
 enum { ERAS_MOST = 64 };
@@ -101,32 +108,16 @@ void epochs_gather(struct epochs *epochs, uint64_t last, struct eras *eras);
 /* Returns an era from `birth` to `stamp`, or 0 if there is none. */
 uint64_t eras_find(const struct eras *eras, uint64_t birth, uint64_t stamp);
 
-/* Returns how many readers one look at all of them meets, beside those of ended threads. */
+/* Returns how many readers one look at all of them meets. */
 static inline unsigned epochs_readers(struct epochs *epochs)
 {
 	/* relaxed: the cost of a look need not be exact. */
 	return atomic_load_explicit(&epochs->reader_count, memory_order_relaxed);
 }
 
-/* Returns how many readers epochs_take_ended() may find. */
-static inline unsigned epochs_ended(struct epochs *epochs)
-{
-	/* relaxed: a thread that ends later has the list looked at again. */
-	return atomic_load_explicit(&epochs->ended_count, memory_order_relaxed);
-}
-
-/* Returns the first of the readers so far, whole: for a look, a walk, or while none is freed. */
-static inline struct reader *epochs_first_reader(struct epochs *epochs)
-{
-	/* seq_cst: pairs with epochs_link(); see also cache_maintain(). */
-	return atomic_load_explicit(&epochs->readers, memory_order_seq_cst);
-}
-
-static inline struct reader *reader_next(const struct reader *reader)
-{
-	/* acquire: what it misses is done; pairs with epochs_take_ended(). */
-	return atomic_load_explicit(&((struct reader *)reader)->next, memory_order_acquire);
-}
+/* Returns the reader after that one, or the first one after NULL, or NULL. All readers so far are
+ * met, those of ended threads too. The caller holds walks_lock, or none is freed. */
+struct reader *epochs_next_reader(struct epochs *epochs, struct reader *reader);
 
 /* Returns the calling thread's reader, or NULL if out of memory. */
 static inline struct reader *epochs_reader(struct epochs *epochs)

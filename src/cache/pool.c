@@ -33,8 +33,6 @@ enum {
 	LARGE_FIRST = FINE_CLASSES + 8, /* class of the larger pages */
 	CELL_MOST = 16368,
 	HEAD = sizeof(struct pool_page),
-	READER_OFFSET = POOL_READER_ALIGNMENT - HEAD, /* in its cell */
-	READER_CELL = POOL_READER + POOL_READER_ALIGNMENT,
 	BATCH_BYTES = 4096, /* bytes of cells that a thread takes at once */
 	BATCH_MOST = 16
 };
@@ -77,8 +75,6 @@ static unsigned class_cells(unsigned class)
 
 	if (class == POOL_EXPIRY)
 		return (SMALL_PAGE - HEAD) / POOL_EXPIRY_BLOCK;
-	if (class == POOL_READERS)
-		return (SMALL_PAGE - HEAD) / READER_CELL;
 	if (class < FINE_CLASSES)
 		return (SMALL_PAGE - HEAD) / ((class + 1) * POOL_STEP);
 	return (7 - coarse % 4) << (3 - coarse / 4);
@@ -90,8 +86,6 @@ static size_t class_size(unsigned class)
 		return (size_t)(class + 1) * POOL_STEP;
 	if (class == POOL_EXPIRY)
 		return POOL_EXPIRY_BLOCK;
-	if (class == POOL_READERS)
-		return READER_CELL;
 	return (page_size_of(class) - HEAD) / class_cells(class) / POOL_STEP * POOL_STEP;
 }
 
@@ -366,18 +360,6 @@ void *pool_take_of(struct pool *pool, unsigned class)
 	if (cell)
 		sanitizer_show(cell, class_size(class));
 	return cell;
-}
-
-void *pool_take_reader(struct pool *pool)
-{
-	char *cell = pool_take_of(pool, POOL_READERS);
-
-	return cell ? memset(cell + READER_OFFSET, 0, POOL_READER) : NULL;
-}
-
-void pool_give_reader(void *reader)
-{
-	pool_give_of((char *)reader - READER_OFFSET, POOL_READERS);
 }
 
 /* ---- Spare cells ---- */

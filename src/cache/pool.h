@@ -17,10 +17,9 @@
 #include "base/list.h"
 #include "base/sanitizer.h"
 
-/* The classes of entries, by size, come first; the last two are for expiry blocks (expiry.c) and
- * readers (epoch.c). */
-enum { POOL_SIZES = 40, POOL_EXPIRY = POOL_SIZES, POOL_READERS, POOL_CLASSES };
-enum { POOL_EXPIRY_BLOCK = 256, POOL_READER = 1024, POOL_READER_ALIGNMENT = 128 };
+/* The classes of entries, by size, come first; the last one is for expiry blocks (expiry.c). */
+enum { POOL_SIZES = 40, POOL_EXPIRY = POOL_SIZES, POOL_CLASSES };
+enum { POOL_EXPIRY_BLOCK = 256 };
 /* Cells of up to POOL_FINE bytes are multiples of POOL_STEP. */
 enum { POOL_STEP = 16, POOL_FINE = 256 };
 
@@ -115,10 +114,6 @@ void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
 /* Returns a block of that class, or NULL if out of memory. */
 void *pool_take_of(struct pool *pool, unsigned class);
 void pool_give_of(void *block, unsigned class);
-/* Returns POOL_READER zeroed bytes at a multiple of POOL_READER_ALIGNMENT, or NULL if out of
- * memory. */
-void *pool_take_reader(struct pool *pool);
-void pool_give_reader(void *reader);
 
 /* Does what spare_take() does, for all sizes. */
 void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size);

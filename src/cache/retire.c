@@ -46,9 +46,7 @@
 #include "base/sanitizer.h"
 #include "pins.h"
 
-_Static_assert(sizeof(struct retiring_reader) <= POOL_READER &&
-		       _Alignof(struct retiring_reader) <= POOL_READER_ALIGNMENT,
-	       "a reader fits into the memory for one");
+_Static_assert(sizeof(struct retiring_reader) <= READER_BYTES, "a block has room for them");
 
 enum {
 	/* The readers are looked at once this many entries are fresh, or RETIRED_FEW with few
@@ -351,66 +349,35 @@ bool retire_clear(struct retiring_reader *thread, struct shared_state *shared)
 	struct garbage garbage = {.tables = NULL};
 	bool is_empty;
 
-	if (!own_lock_try(&thread->lock))
+	if (!own_lock_try(&thread->reader.lock))
 		return false;
 	retire_look_on(thread, &shared->epochs, &garbage);
 	spare_return(&thread->spare, shared->pool);
 	is_empty = !retire_has_some(thread);
-	own_lock_let_go(&thread->lock);
+	own_lock_let_go(&thread->reader.lock);
 	garbage_free(&garbage);
 	return is_empty;
 }
 
-/* ---- Threads that have ended ---- */
-
-bool retire_free_ended(struct shared_state *shared)
+bool retire_is_empty(struct reader *reader)
 {
-	struct epochs *epochs = &shared->epochs;
-	struct retiring_reader *nobody = retiring_reader(shared->nobody);
-	struct reader *next;
-	struct reader *reader;
+	struct retiring_reader *thread = retiring_reader(reader);
 
-	if (epochs_ended(epochs) == 0)
-		return true;
-	pthread_mutex_lock(&epochs->walks_lock);
-	next = epochs_take_ended(epochs);
-	/* A look that met one of these holds the lock of its own thread. */
-	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader)) {
-		own_lock_take(&retiring_reader(reader)->lock);
-		own_lock_let_go(&retiring_reader(reader)->lock);
-	}
-	own_lock_take(&nobody->lock);
-	while ((reader = next)) {
-		struct retiring_reader *thread = retiring_reader(reader);
-
-		next = reader->next_ended;
-		if (retire_has_some(thread) || thread->spare.bytes > 0) {
-			epochs_put_back(epochs, reader);
-			continue;
-		}
-		/* Its counts go to the one that stays. */
-		for (int i = 0; i < READER_COUNTS; i++)
-			reader_count(shared->nobody, (enum reader_count)i,
-				     counter_read(&reader->counts[i]));
-		pool_give_reader(reader);
-	}
-	own_lock_let_go(&nobody->lock);
-	pthread_mutex_unlock(&epochs->walks_lock);
-	return epochs_ended(epochs) == 0;
+	return !retire_has_some(thread) && thread->spare.bytes == 0;
 }
 
 /* ---- Sums ---- */
 
 void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare)
 {
-	own_lock_take(&thread->lock);
+	own_lock_take(&thread->reader.lock);
 	*retired += thread->fresh.bytes + thread->stamped.bytes;
 	for (int i = 0; i < RETIRED_BATCHES; i++)
 		*retired += thread->batches[i].list.bytes;
 	for (const struct table *table = thread->tables; table; table = table->retired_next)
 		*retired += table_bytes(table);
 	*spare += thread->spare.bytes;
-	own_lock_let_go(&thread->lock);
+	own_lock_let_go(&thread->reader.lock);
 }
 
 void retire_close(struct retiring_reader *thread, struct shared_state *shared)

@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/own_lock.h"
 #include "shared.h"
 #include "entry.h"
 #include "epoch.h"
@@ -47,8 +46,7 @@ struct retired_batch {
 
 struct retiring_reader {
 	struct reader reader;
-	struct own_lock lock; /* statistics wait for it; maintenance tries */
-	/* Under the lock. */
+	/* Under the reader's lock: statistics wait for it; maintenance tries. */
 	struct retired_list fresh;                     /* entries without a stamp */
 	struct retired_list stamped;                   /* entries that share `stamp` */
 	struct retired_batch batches[RETIRED_BATCHES]; /* entries that a reader might see */
@@ -65,10 +63,8 @@ void retire_add_table(struct retiring_reader *thread, struct table *table);
 void retire_end_due(struct retiring_reader *thread, struct shared_state *shared);
 /* Frees what can be freed, and keeps no memory. Returns false if something is left. */
 bool retire_clear(struct retiring_reader *thread, struct shared_state *shared);
-/* Frees the readers of threads that have ended, unless they have retired entries still. Waits for
- * each thread that is between retire_begin and retire_end. Returns false if it has to be called
- * again. */
-bool retire_free_ended(struct shared_state *shared);
+/* Returns whether nothing is left in the reader of a thread that has ended. */
+bool retire_is_empty(struct reader *reader);
 /* Adds the bytes retired to *retired, and the bytes of spare cells to *spare. */
 void retire_sum(struct retiring_reader *thread, uint64_t *retired, uint64_t *spare);
 /* Frees all that the thread keeps. No thread may be inside the cache, or enter it again. */
@@ -101,7 +97,7 @@ static inline struct retiring_reader *retire_begin(struct shared_state *shared)
 	struct reader *reader = epochs_reader(&shared->epochs);
 	struct retiring_reader *thread = retiring_reader(reader ? reader : shared->nobody);
 
-	own_lock_take(&thread->lock);
+	own_lock_take(&thread->reader.lock);
 	return thread;
 }
 
@@ -122,7 +118,7 @@ static inline void retire_unlock(struct retiring_reader *thread, struct shared_s
 {
 	bool asks = thread->spare.bytes > 0 || retire_has_some(thread);
 
-	own_lock_let_go(&thread->lock);
+	own_lock_let_go(&thread->reader.lock);
 	if (asks)
 		shared_ask_maintenance(shared);
 }

