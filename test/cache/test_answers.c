@@ -85,7 +85,7 @@ TEST(threads, status_of_a_loader_without_a_value_promises_no_entry)
 	}
 	assert_int_equal(cache_stats(recorder).stale, 0);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 /* ---- Weights ---- */
@@ -117,7 +117,7 @@ TEST(inline_and_threads, absence_weighs_one_where_the_caller_weighs)
 	assert_int_equal(removal_count(recorder), 0);
 	assert_not_taken(recorder, "none", &source, TW_NOT_FOUND);
 	assert_int_equal(source.loads, 1);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 /* ---- Values that can't be kept ---- */
@@ -146,7 +146,7 @@ TEST(threads, reload_that_is_too_heavy_ends_the_old_value)
 	assert_int_equal(cache_stats(recorder).refused, 1);
 	assert_status(tw_cache_set(recorder->cache, "key", 3, heavy, sizeof(heavy)), TW_FULL);
 	assert_int_equal(cache_stats(recorder).refused, 2);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 /* ---- Stale values ---- */
@@ -177,6 +177,6 @@ TEST(inline_and_threads, stale_hit_is_a_use)
 			cache_set_for(recorder, key, "v", TW_HOUR);
 		}
 		cache_settle(recorder);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }

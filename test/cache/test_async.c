@@ -66,11 +66,8 @@ static struct cache_recorder *open_with_source(void *state, struct source *sourc
 	return cache_recorder_open_with(state, TW_HOUR, more);
 }
 
-TEST(inline_and_threads, value_that_is_there_is_returned_at_once)
+SOURCED(inline_and_threads, value_that_is_there_is_returned_at_once, open_with_source)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){0});
 	struct outcome outcome = {.call = NULL};
 
 	cache_set(recorder, "key", "set");
@@ -78,42 +75,34 @@ TEST(inline_and_threads, value_that_is_there_is_returned_at_once)
 	assert_int_equal(outcome.times, 1);
 	assert_true(pthread_equal(outcome.thread, pthread_self()));
 	assert_answered(&outcome, TW_OK, "set");
-	assert_int_equal(source.loads, 0);
+	assert_int_equal(source->loads, 0);
 	assert_cache_counts(recorder->cache, .hits = 1, .inserts = 1, .entries = 1);
-	cache_recorder_close(recorder);
 }
 
-TEST(threads, value_that_is_not_there_is_loaded_on_the_wheels_pool)
+SOURCED(threads, value_that_is_not_there_is_loaded_on_the_wheels_pool, open_with_source)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){0});
 	struct outcome outcome = {.call = NULL};
 	struct outcome others[TAKERS] = {{.call = NULL}};
 
-	source.gated = true;
+	source->gated = true;
 	take_async(recorder, "key", &outcome);
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	for (int i = 0; i < TAKERS; i++)
 		take_async(recorder, "key", &others[i]);
 	assert_int_equal(outcome.times, 0);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	assert_answered(&outcome, TW_OK, "loaded");
 	assert_false(pthread_equal(outcome.thread, pthread_self()));
 	for (int i = 0; i < TAKERS; i++)
 		assert_answered(&others[i], TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
-	assert_int_equal(source.loads, 1);
+	assert_int_equal(source->loads, 1);
 	assert_cache_counts(recorder->cache, .hits = 1, .misses = TAKERS + 1, .loads = 1,
 			    .load_waits = TAKERS, .inserts = 1, .entries = 1);
-	cache_recorder_close(recorder);
 }
 
-TEST(threads, takes_of_both_kinds_share_a_load)
+SOURCED(threads, takes_of_both_kinds_share_a_load, open_with_source)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){0});
 	struct outcome outcome = {.call = NULL};
 	struct taker taker;
 	struct source other;
@@ -126,106 +115,89 @@ TEST(threads, takes_of_both_kinds_share_a_load)
 	assert_taker_ends(&taker, TW_OK, "by the taker");
 	assert_answered(&outcome, TW_OK, "by the taker");
 	/* The load belongs to the cache. */
-	source.gated = true;
+	source->gated = true;
 	take_async(recorder, "second", &outcome);
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	taker_start(&taker, recorder, "second", &other, TW_FOREVER);
 	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	assert_taker_ends(&taker, TW_OK, "loaded");
 	assert_answered(&outcome, TW_OK, "loaded");
-	assert_int_equal(source.loads, 1);
-	cache_recorder_close(recorder);
+	assert_int_equal(source->loads, 1);
 }
 
-TEST(threads, errors_and_absences_are_reported)
+SOURCED(threads, errors_and_absences_are_reported, open_with_source, .negative_expire = TW_HOUR)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_with_source(
-		*state, &source, (struct tw_cache_options){.negative_expire = TW_HOUR});
 	struct outcome outcome = {.call = NULL};
 
-	source.status = TW_SYSTEM;
+	source->status = TW_SYSTEM;
 	take_async(recorder, "key", &outcome);
 	assert_answered(&outcome, TW_SYSTEM, NULL);
-	source.status = TW_OK;
-	source.value = NULL;
+	source->status = TW_OK;
+	source->value = NULL;
 	take_async(recorder, "key", &outcome);
 	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
-	source.status = TW_NOT_FOUND;
+	source->status = TW_NOT_FOUND;
 	take_async(recorder, "key", &outcome);
 	assert_answered(&outcome, TW_NOT_FOUND, NULL);
 	take_async(recorder, "key", &outcome);
 	assert_int_equal(outcome.times, 1);
 	assert_answered(&outcome, TW_NOT_FOUND, NULL);
-	assert_int_equal(source.loads, 3);
+	assert_int_equal(source->loads, 3);
 	assert_cache_counts(recorder->cache, .misses = 3, .absent = 1, .loads = 3, .load_errors = 3,
 			    .inserts = 1, .entries = 1);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, take_without_a_loader_has_the_caches)
+SOURCED(inline_and_threads, take_without_a_loader_has_the_caches, open_with_source)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){0});
 	const struct tw_cache_entry *entry;
 
 	assert_status(tw_cache_take(recorder->cache, "key", 3, NULL, NULL, 0, &entry), TW_OK);
 	assert_value(entry, "loaded");
 	tw_cache_entry_release(entry);
-	assert_int_equal(source.loads, 1);
-	cache_recorder_close(recorder);
+	assert_int_equal(source->loads, 1);
 }
 
 /* The one load that may run does, and a waiting take does not wait for it. */
-TEST(threads, take_runs_a_load_that_waits_for_the_pool)
+SOURCED(threads, take_runs_a_load_that_waits_for_the_pool, open_with_source, .loaders = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
 	struct outcome outcome = {.call = NULL};
 	struct outcome queued = {.call = NULL};
 	struct source own;
 
-	source.gated = true;
+	source->gated = true;
 	take_async(recorder, "slow", &outcome);
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	take_async(recorder, "key", &queued);
 	assert_int_equal(queued.times, 0);
 	source_open(&own, "own");
 	assert_taken(recorder, "key", &own, "own");
 	assert_int_equal(queued.times, 1);
 	assert_answered(&queued, TW_OK, "own");
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	assert_answered(&outcome, TW_OK, "loaded");
 	assert_holds(recorder, "key", "own");
-	assert_int_equal(source.loads, 1);
-	cache_recorder_close(recorder);
+	assert_int_equal(source->loads, 1);
 }
 
-TEST(threads, take_after_a_delete_begins_another_load)
+SOURCED(threads, take_after_a_delete_begins_another_load, open_with_source, .loaders = 2)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 2});
 	struct outcome early = {.call = NULL};
 	struct outcome late = {.call = NULL};
 
-	source.gated = true;
+	source->gated = true;
 	take_async(recorder, "key", &early);
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
 	take_async(recorder, "key", &late);
-	gate_await(&source.gate);
-	gate_open(&source.gate);
-	gate_open(&source.gate);
+	gate_await(&source->gate);
+	gate_open(&source->gate);
+	gate_open(&source->gate);
 	assert_answered(&early, TW_OK, "loaded");
 	assert_answered(&late, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
-	assert_int_equal(source.loads, 2);
+	assert_int_equal(source->loads, 2);
 	assert_int_equal(cache_stats(recorder).load_waits, 0);
-	cache_recorder_close_balanced(recorder);
 }
 
 static void take_again(struct outcome *outcome)
@@ -237,11 +209,8 @@ static void take_again(struct outcome *outcome)
 	take_async(outcome->recorder, "inner", inner);
 }
 
-TEST(threads, callback_may_take_and_may_not_destroy)
+SOURCED(threads, callback_may_take_and_may_not_destroy, open_with_source)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){0});
 	struct outcome outcome = {.call = take_again};
 	struct outcome inner = {.call = NULL};
 
@@ -250,7 +219,6 @@ TEST(threads, callback_may_take_and_may_not_destroy)
 	assert_answered(&outcome, TW_OK, "loaded");
 	assert_answered(&inner, TW_OK, "loaded");
 	assert_holds(recorder, "inner", "loaded");
-	cache_recorder_close(recorder);
 }
 
 enum { LINKS = 500 };
@@ -278,12 +246,9 @@ static void take_next(void *context, enum tw_status status, const struct tw_cach
 }
 
 /* The header has the figure. It includes the callback's own frame. */
-TEST(inline_and_threads, link_of_a_chain_of_hits_takes_little_of_the_stack)
+SOURCED(inline_and_threads, link_of_a_chain_of_hits_takes_little_of_the_stack, open_with_source)
 {
 	enum { LEAST = 100, MOST = 500 };
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){0});
 	struct chain chain = {.cache = recorder->cache};
 
 	cache_set(recorder, "key", "set");
@@ -291,14 +256,10 @@ TEST(inline_and_threads, link_of_a_chain_of_hits_takes_little_of_the_stack)
 	assert_int_equal(chain.links, LINKS);
 	if (!TEST_HAS_SANITIZER && !TEST_IS_EMULATED)
 		assert_in_range((chain.first - chain.last) / (LINKS - 1), LEAST, MOST);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, bad_arguments_of_take_async_are_refused)
+SOURCED(inline_and_threads, bad_arguments_of_take_async_are_refused, open_with_source)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){0});
 	struct tw_cache_options options = cache_recorder_options(recorder);
 	struct tw_cache *cache = recorder->cache;
 	struct tw_cache *other;
@@ -322,20 +283,16 @@ TEST(inline_and_threads, bad_arguments_of_take_async_are_refused)
 	assert_status(tw_cache_stop(cache), TW_OK);
 	assert_status(tw_cache_take_async(cache, "k", 1, be_answered, &outcome), TW_CLOSED);
 	assert_int_equal(outcome.times, 0);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline, where_callers_drive_the_wheel_they_run_the_loads)
+SOURCED(inline, where_callers_drive_the_wheel_they_run_the_loads, open_with_source, .loaders = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
 	struct outcome outcomes[3] = {{.call = NULL}};
 
 	take_async(recorder, "a", &outcomes[0]);
 	take_async(recorder, "b", &outcomes[1]);
 	take_async(recorder, "a", &outcomes[2]);
-	assert_int_equal(source.loads, 0);
+	assert_int_equal(source->loads, 0);
 	assert_int_equal(cache_stats(recorder).loads_waiting, 2);
 	cache_pass(recorder, 0);
 	for (int i = 0; i < 3; i++) {
@@ -343,17 +300,13 @@ TEST(inline, where_callers_drive_the_wheel_they_run_the_loads)
 		assert_true(pthread_equal(outcomes[i].thread, pthread_self()));
 		assert_answered(&outcomes[i], TW_OK, "loaded");
 	}
-	assert_int_equal(source.loads, 2);
-	cache_recorder_close(recorder);
+	assert_int_equal(source->loads, 2);
 }
 
 /* Nothing runs loads on a wheel that is stopped: what is queued ends, at the latest when more is
  * queued. A take that waits runs its loader itself. */
-TEST(inline, load_on_a_stopped_wheel_is_closed)
+SOURCED(inline, load_on_a_stopped_wheel_is_closed, open_with_source, .loaders = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
 	struct outcome before = {.call = NULL};
 	struct outcome after = {.call = NULL};
 
@@ -362,33 +315,27 @@ TEST(inline, load_on_a_stopped_wheel_is_closed)
 	take_async(recorder, "b", &after);
 	assert_answered(&before, TW_CLOSED, NULL);
 	assert_answered(&after, TW_CLOSED, NULL);
-	assert_int_equal(source.loads, 0);
+	assert_int_equal(source->loads, 0);
 	assert_int_equal(cache_stats(recorder).loads_waiting, 0);
-	assert_taken(recorder, "a", &source, "loaded");
-	cache_recorder_close(recorder);
+	assert_taken(recorder, "a", source, "loaded");
 }
 
 /* A load that no thread has begun is no failure of the source: the key does not pause. */
-TEST(inline_and_threads, load_that_a_stopped_wheel_refuses_is_no_failure)
+SOURCED(inline_and_threads, load_that_a_stopped_wheel_refuses_is_no_failure, open_with_source,
+	.retry_after = TW_HOUR)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_with_source(
-		*state, &source, (struct tw_cache_options){.retry_after = TW_HOUR});
 	struct outcome outcome = {.call = NULL};
 
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	take_async(recorder, "key", &outcome);
 	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_taken(recorder, "key", &source, "loaded");
-	cache_recorder_close(recorder);
+	assert_taken(recorder, "key", source, "loaded");
 }
 
 /* A lookup queues no reload then, and ends no load of others. */
-TEST(inline, lookup_on_a_stopped_wheel_calls_no_function)
+SOURCED(inline, lookup_on_a_stopped_wheel_calls_no_function, open_with_source,
+	.refresh_after = INTERVAL)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_with_source(
-		*state, &source, (struct tw_cache_options){.refresh_after = INTERVAL});
 	struct outcome outcome = {.call = NULL};
 
 	cache_set(recorder, "key", "old");
@@ -401,8 +348,7 @@ TEST(inline, lookup_on_a_stopped_wheel_calls_no_function)
 	assert_int_equal(cache_stats(recorder).loads_waiting, 1);
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_int_equal(source.loads, 0);
-	cache_recorder_close(recorder);
+	assert_int_equal(source->loads, 0);
 }
 
 /* ---- Loads that are kept ---- */
@@ -565,9 +511,8 @@ static enum tw_status load_that_ends_itself(void *argument, const void *key, siz
 	return TW_SYSTEM;
 }
 
-TEST(inline_and_threads, loader_may_end_its_load_itself)
+CACHED(inline_and_threads, loader_may_end_its_load_itself, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 	int wrong = 0;
 
@@ -581,7 +526,6 @@ TEST(inline_and_threads, loader_may_end_its_load_itself)
 	assert_int_equal(cache_stats(recorder).load_errors, 0);
 	assert_status(tw_cache_load_end(NULL, TW_OK), TW_INVALID);
 	assert_status(tw_cache_load_keep(NULL), TW_INVALID);
-	cache_recorder_close(recorder);
 }
 
 /* ---- The end of the cache ---- */
@@ -630,26 +574,23 @@ TEST(threads, load_that_is_kept_for_ever_holds_up_no_destroy)
 	cache_recorder_close(recorder);
 }
 
-TEST(threads, destroy_waits_for_the_loader_and_drops_what_is_queued)
+SOURCED(threads, destroy_waits_for_the_loader_and_drops_what_is_queued, open_with_source,
+	.loaders = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_with_source(*state, &source, (struct tw_cache_options){.loaders = 1});
 	struct outcome outcome = {.call = NULL};
 	struct outcome queued = {.call = NULL};
 
-	source.gated = true;
+	source->gated = true;
 	take_async(recorder, "running", &outcome);
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	take_async(recorder, "queued", &queued);
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	assert_answered(&outcome, TW_CLOSED, NULL);
 	assert_answered(&queued, TW_CLOSED, NULL);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
-	assert_int_equal(source.loads, 1);
-	cache_recorder_close(recorder);
+	assert_int_equal(source->loads, 1);
 }
 
 /* One thread ends loads while another destroys the cache. */

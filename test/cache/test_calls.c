@@ -20,16 +20,14 @@ TEST(once, create_refuses_options_with_a_reserved_field)
 	}
 }
 
-TEST(inline_and_threads, reserved_fields_of_statistics_become_0)
+CACHED(inline_and_threads, reserved_fields_of_statistics_become_0, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache_stats stats;
 
 	memset(&stats, 0xff, sizeof(stats));
 	assert_status(tw_cache_get_stats(recorder->cache, &stats), TW_OK);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(stats.reserved[i], 0);
-	cache_recorder_close(recorder);
 }
 
 /* Jitter of a very short lifetime rounds to nothing, of a very long one exceeds the clock. */
@@ -55,9 +53,8 @@ TEST(once, lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter)
 	tw_cache_destroy(cache);
 }
 
-TEST(inline_and_threads, add_and_replace_look_whether_the_key_is_there)
+CACHED(inline_and_threads, add_and_replace_look_whether_the_key_is_there, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 
 	assert_status(put_replaced(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
@@ -71,12 +68,10 @@ TEST(inline_and_threads, add_and_replace_look_whether_the_key_is_there)
 	assert_status(put_replaced(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
 	assert_status(put_added(cache, "key", 3, "new", 3, TW_HOUR), TW_OK);
 	assert_holds(recorder, "key", "new");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, keys_and_values_are_copied)
+CACHED(inline_and_threads, keys_and_values_are_copied, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	char key[] = "key";
 	char value[] = "value";
 
@@ -85,12 +80,10 @@ TEST(inline_and_threads, keys_and_values_are_copied)
 	memset(value, 'x', 5);
 	assert_holds(recorder, "key", "value");
 	assert_holds_none(recorder, "xxx");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, keys_with_zero_bytes_are_whole_keys)
+CACHED(inline_and_threads, keys_with_zero_bytes_are_whole_keys, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	/* All are prefixes of these bytes, and keys of the same size with one other byte. */
 	unsigned char key[40] = {0};
 	size_t number;
@@ -120,12 +113,10 @@ TEST(inline_and_threads, keys_with_zero_bytes_are_whole_keys)
 		assert_int_equal(number, 100 + byte);
 		key[byte] = 0;
 	}
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, keys_of_all_sizes_are_found)
+CACHED(inline_and_threads, keys_of_all_sizes_are_found, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	static char key[TW_KEY_SIZE_MAX];
 	size_t found;
 
@@ -140,7 +131,6 @@ TEST(inline_and_threads, keys_of_all_sizes_are_found)
 	}
 	assert_status(tw_cache_get(recorder->cache, key, sizeof(key), &found, 8, NULL), TW_OK);
 	assert_memory_equal(&found, "longest", 8);
-	cache_recorder_close(recorder);
 }
 
 /* Checks that the value's beginning was copied, and nothing beyond it was written. */
@@ -321,9 +311,8 @@ TEST(once, bytes_of_any_size_are_copied)
 }
 
 /* With the secret the first product can be made 0: then the hash does not depend on the key. */
-TEST(inline_and_threads, keys_of_one_hash_are_distinguished)
+CACHED(inline_and_threads, keys_of_one_hash_are_distinguished, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 	uint64_t key[2] = {cache->shared.seed.words[2], 0};
 	uint64_t hash = key_hash_wide(&cache->shared.seed, key, sizeof(key));
@@ -342,13 +331,11 @@ TEST(inline_and_threads, keys_of_one_hash_are_distinguished)
 			assert_true(value == key[1]);
 	}
 	assert_int_equal(cache_stats(recorder).entries, COLLIDING / 3 * 2);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, many_keys_are_got_at_once)
+CACHED(inline_and_threads, many_keys_are_got_at_once, TW_HOUR)
 {
 	enum { MANY = 100 };
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache_lookup items[MANY];
 	char values[MANY][4];
 	int keys[MANY];
@@ -385,7 +372,6 @@ TEST(inline_and_threads, many_keys_are_got_at_once)
 	assert_status(tw_cache_get_many(recorder->cache, NULL, 0, NULL), TW_OK);
 	assert_status(tw_cache_get_many(recorder->cache, NULL, 1, &found), TW_INVALID);
 	assert_int_equal(found, 0);
-	cache_recorder_close(recorder);
 }
 
 struct visits {
@@ -414,9 +400,8 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 	return ++visits->count < visits->most;
 }
 
-TEST(inline_and_threads, each_visits_what_may_be_read_once)
+CACHED(inline_and_threads, each_visits_what_may_be_read_once, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct visits visits = {.recorder = recorder, .most = 1000};
 	struct tw_cache_stats stats;
 
@@ -433,7 +418,6 @@ TEST(inline_and_threads, each_visits_what_may_be_read_once)
 	stats = cache_stats(recorder);
 	assert_int_equal(stats.hits + stats.misses, 0);
 	assert_status(tw_cache_each(recorder->cache, NULL, NULL), TW_INVALID);
-	cache_recorder_close(recorder);
 }
 
 /* Lets time pass in each visit. */
@@ -447,16 +431,14 @@ static int visit_slowly(void *context, const struct tw_cache_entry *entry)
 	return ++visits->count < visits->most;
 }
 
-TEST(inline_and_threads, each_visits_none_that_expires_before_its_turn)
+CACHED(inline_and_threads, each_visits_none_that_expires_before_its_turn, 10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct visits visits = {.recorder = recorder, .most = 1000};
 
 	for (int i = 0; i < 300; i++)
 		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), &i, sizeof(i)), TW_OK);
 	assert_status(tw_cache_each(recorder->cache, visit_slowly, &visits), TW_OK);
 	assert_int_equal(visits.count, 10);
-	cache_recorder_close(recorder);
 }
 
 /* Makes the calls that wait for callbacks. */
@@ -469,19 +451,15 @@ static int visit_and_destroy(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-TEST(inline_and_threads, visitor_ends_no_cache)
+CACHED(inline_and_threads, visitor_ends_no_cache, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	cache_set(recorder, "key", "value");
 	assert_status(tw_cache_each(recorder->cache, visit_and_destroy, recorder), TW_OK);
 	assert_holds(recorder, "key", "value");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, each_ends_when_the_visitor_says_so)
+CACHED(inline_and_threads, each_ends_when_the_visitor_says_so, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct visits visits = {.recorder = recorder, .most = 7};
 
 	for (int i = 0; i < 300; i++)
@@ -489,12 +467,10 @@ TEST(inline_and_threads, each_ends_when_the_visitor_says_so)
 	assert_status(tw_cache_each(recorder->cache, visit, &visits), TW_OK);
 	assert_int_equal(visits.count, 7);
 	assert_int_equal(cache_stats(recorder).entries, 293);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, counts_are_exact)
+CACHED(inline_and_threads, counts_are_exact, 10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	const struct tw_cache_entry *entry;
 	struct tw_cache_stats stats;
 
@@ -518,15 +494,12 @@ TEST(inline_and_threads, counts_are_exact)
 	stats = cache_stats(recorder);
 	assert_int_equal(stats.entries, 1);
 	assert_int_equal(stats.bytes, cache_weight(1, 4));
-	cache_recorder_close_balanced(recorder);
 }
 
 /* Some of each size are adjacent, and none overwrites another. */
-TEST(inline, values_of_all_sizes_lie_side_by_side)
+CACHED_QUIET(inline, values_of_all_sizes_lie_side_by_side, TW_HOUR, .shards = 1)
 {
 	enum { LARGEST = 1300, OF_A_SIZE = 4 };
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	struct tw_cache *cache = recorder->cache;
 	static unsigned char value[LARGEST];
 	static unsigned char found[LARGEST];
@@ -546,5 +519,4 @@ TEST(inline, values_of_all_sizes_lie_side_by_side)
 			assert_memory_equal(found, value, size);
 		}
 	assert_status(tw_cache_clear(cache), TW_OK);
-	cache_recorder_close(recorder);
 }

@@ -43,9 +43,8 @@ static enum tw_status computed(struct cache_recorder *recorder, struct computer 
 	return tw_cache_compute(recorder->cache, "key", 3, compute, computer);
 }
 
-TEST(inline_and_threads, key_is_kept_replaced_or_deleted)
+CACHED(inline_and_threads, key_is_kept_replaced_or_deleted, 10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct computer computer = {.verdict = TW_CACHE_KEEP, .value = "no"};
 
 	assert_status(computed(recorder, &computer), TW_OK);
@@ -80,7 +79,6 @@ TEST(inline_and_threads, key_is_kept_replaced_or_deleted)
 	assert_value(computer.pinned, "first");
 	tw_cache_entry_release(computer.pinned);
 	assert_int_equal(cache_stats(recorder).misses, 3);
-	cache_recorder_close_balanced(recorder);
 }
 
 static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_entry *entry,
@@ -89,9 +87,8 @@ static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_e
 	return TW_CACHE_REPLACE;
 }
 
-TEST(inline_and_threads, computed_value_may_be_empty_or_live_for_ever)
+CACHED(inline_and_threads, computed_value_may_be_empty_or_live_for_ever, 10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct computer computer = {.verdict = TW_CACHE_REPLACE, .expire = TW_FOREVER};
 
 	assert_status(computed(recorder, &computer), TW_OK);
@@ -99,13 +96,10 @@ TEST(inline_and_threads, computed_value_may_be_empty_or_live_for_ever)
 	assert_holds(recorder, "key", "");
 	assert_status(tw_cache_compute(recorder->cache, "null", 4, compute_null, NULL), TW_OK);
 	assert_holds(recorder, "null", "");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, failed_compute_changes_nothing)
+CACHED(inline_and_threads, failed_compute_changes_nothing, TW_HOUR, .max_bytes = 1000, .shards = 1)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 1000, .shards = 1});
 	static char large[2001];
 	struct computer computer = {.verdict = TW_CACHE_REPLACE, .value = large};
 
@@ -121,7 +115,6 @@ TEST(inline_and_threads, failed_compute_changes_nothing)
 	assert_int_equal(computer.calls, 3);
 	assert_holds(recorder, "key", "value");
 	tw_cache_entry_release(computer.pinned);
-	cache_recorder_close_balanced(recorder);
 }
 
 /* Several threads count in one key, and no step is lost. */
@@ -166,7 +159,7 @@ TEST(threads, computes_of_several_threads_lose_nothing)
 	assert_status(tw_cache_get(recorder->cache, "count", 5, &count, sizeof(count), NULL),
 		      TW_OK);
 	assert_int_equal(count, COUNTERS * COUNTS);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, compute_that_changes_the_key_overrides_its_load)
@@ -245,12 +238,11 @@ TEST(inline_and_threads, computed_value_may_be_adopted)
 	assert_int_equal(freed, 0);
 	tw_cache_entry_release(entry);
 	assert_int_equal(freed, 1);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, compute_gives_an_entry_another_life)
+CACHED(inline_and_threads, compute_gives_an_entry_another_life, 50 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 50 * INTERVAL);
 	struct tw_cache *cache = recorder->cache;
 	struct answer touch = {TW_CACHE_TOUCH, {.deadline = 20 * INTERVAL}};
 
@@ -272,7 +264,6 @@ TEST(inline_and_threads, compute_gives_an_entry_another_life)
 	assert_holds_none(recorder, "key");
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
-	cache_recorder_close_balanced(recorder);
 }
 
 TEST(inline_and_threads, popped_entry_is_the_callers_and_gone)
@@ -295,13 +286,12 @@ TEST(inline_and_threads, popped_entry_is_the_callers_and_gone)
 	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
 	assert_null(entry);
 	assert_int_equal(cache_stats(recorder).hits, 0);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, remembered_absence_is_no_value_for_any_change)
+CACHED(inline_and_threads, remembered_absence_is_no_value_for_any_change, TW_HOUR,
+       .negative_expire = TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_HOUR});
 	struct tw_cache *cache = recorder->cache;
 	struct computer computer = {.verdict = TW_CACHE_KEEP};
 	const struct tw_cache_entry *entry;
@@ -322,5 +312,4 @@ TEST(inline_and_threads, remembered_absence_is_no_value_for_any_change)
 	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
 	assert_status(put_added(cache, "key", 3, "value", 5, TW_HOUR), TW_OK);
 	assert_holds(recorder, "key", "value");
-	cache_recorder_close(recorder);
 }

@@ -18,9 +18,9 @@ static struct cache_recorder *open_sliding(const struct variant *variant, tw_dur
 }
 
 /* A lookup between the two stores of a touch must not make it forget to file the entry again. */
-TEST(inline_and_threads, touch_that_meets_its_own_deadline_still_expires_in_time)
+CACHED_BY(inline_and_threads, touch_that_meets_its_own_deadline_still_expires_in_time,
+	  open_sliding(*state, 100 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
 	const struct tw_cache_entry *entry;
 
 	cache_set(recorder, "key", "value");
@@ -33,7 +33,6 @@ TEST(inline_and_threads, touch_that_meets_its_own_deadline_still_expires_in_time
 	cache_settle(recorder);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
 	assert_int_equal(removal_at(recorder, 0).deadline, 2 * INTERVAL);
-	cache_recorder_close(recorder);
 }
 
 /* A hit that sees the new end before the touch has filed the deadline files it itself. */
@@ -113,9 +112,9 @@ static struct cache_recorder *open_weighing(const struct variant *variant, tw_ca
 		(struct tw_cache_options){.weigh = weigh, .max_bytes = max_bytes});
 }
 
-TEST(inline_and_threads, set_goes_by_the_time_of_the_change)
+CACHED_BY(inline_and_threads, set_goes_by_the_time_of_the_change,
+	  open_weighing(*state, weigh_late, 0))
 {
-	struct cache_recorder *recorder = open_weighing(*state, weigh_late, 0);
 	struct tw_cache *cache = recorder->cache;
 	const struct tw_cache_entry *entry;
 
@@ -132,7 +131,6 @@ TEST(inline_and_threads, set_goes_by_the_time_of_the_change)
 	assert_removed(recorder, "first", TW_CAUSE_EXPIRED);
 	assert_removed(recorder, "second", TW_CAUSE_EXPIRED);
 	assert_removed(recorder, "third", TW_CAUSE_EXPIRED);
-	cache_recorder_close(recorder);
 }
 
 static void cache_delete(struct cache_recorder *recorder)
@@ -247,9 +245,8 @@ static enum tw_status load_deleted(void *argument, const void *key, size_t key_s
 	return give_copied(loading, "outer", 5, 0);
 }
 
-TEST(inline_and_threads, loader_may_delete_its_own_key_and_take_it_from_elsewhere)
+CACHED(inline_and_threads, loader_may_delete_its_own_key_and_take_it_from_elsewhere, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct nested nested = {.recorder = recorder};
 	const struct tw_cache_entry *entry;
 
@@ -262,7 +259,6 @@ TEST(inline_and_threads, loader_may_delete_its_own_key_and_take_it_from_elsewher
 	assert_holds(recorder, "key", "inner");
 	assert_int_equal(cache_stats(recorder).loads, 2);
 	assert_int_equal(cache_stats(recorder).load_waits, 0);
-	cache_recorder_close(recorder);
 }
 
 struct flushing {
@@ -294,9 +290,8 @@ static void assert_flush_was_refused(struct flushing *flushing, size_t removals)
 	atomic_store(&flushing->status, -1);
 }
 
-TEST(inline_and_threads, flush_that_would_wait_for_itself_is_refused)
+CACHED(inline_and_threads, flush_that_would_wait_for_itself_is_refused, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct flushing flushing = {.recorder = recorder};
 	struct tw_cache_options options = cache_recorder_options(recorder);
 
@@ -311,7 +306,6 @@ TEST(inline_and_threads, flush_that_would_wait_for_itself_is_refused)
 	assert_status(tw_cache_flush(flushing.other), TW_OK);
 	assert_flush_was_refused(&flushing, 2);
 	tw_cache_destroy(flushing.other);
-	cache_recorder_close(recorder);
 }
 
 static void count_drained(void *drained, const struct tw_task *task)
@@ -360,10 +354,8 @@ TEST(inline_and_threads, freeing_goes_on_after_a_drain)
 	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, flush_removes_what_was_past_its_deadline_by_the_last_tick)
+CACHED(inline_and_threads, flush_removes_what_was_past_its_deadline_by_the_last_tick, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	cache_pass(recorder, INTERVAL / 4);
 	cache_set_for(recorder, "before", "before", INTERVAL / 2);
 	cache_set_for(recorder, "at", "at", INTERVAL * 3 / 4);
@@ -385,5 +377,4 @@ TEST(inline_and_threads, flush_removes_what_was_past_its_deadline_by_the_last_ti
 	cache_pass(recorder, INTERVAL);
 	cache_settle(recorder);
 	assert_removed(recorder, "after", TW_CAUSE_EXPIRED);
-	cache_recorder_close(recorder);
 }

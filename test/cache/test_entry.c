@@ -121,11 +121,9 @@ static int visit_aligned(void *count, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-TEST(inline_and_threads, moved_value_begins_at_a_multiple_of_8)
+CACHED_QUIET(inline_and_threads, moved_value_begins_at_a_multiple_of_8, TW_HOUR)
 {
 	enum { KEYS = 20000, KEPT_EVERY = 50 };
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
 	struct tw_cache *cache = recorder->cache;
 	size_t count = 0;
 
@@ -138,7 +136,6 @@ TEST(inline_and_threads, moved_value_begins_at_a_multiple_of_8)
 		cache_settle(recorder);
 	assert_status(tw_cache_each(cache, visit_aligned, &count), TW_OK);
 	assert_int_equal(count, KEYS / KEPT_EVERY);
-	cache_recorder_close(recorder);
 }
 
 /* ---- Values that hold pins ---- */

@@ -71,9 +71,9 @@ static void assert_all_expired(struct cache_recorder *recorder)
 	}
 }
 
-TEST(inline_and_threads, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves)
+CACHED(inline_and_threads, lifetimes_end_at_their_deadlines_and_entries_leave_by_themselves,
+       TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct lifetime lifetimes[LIFETIMES];
 	struct random random = random_from(seed_choose(), 1);
 	tw_duration end;
@@ -87,7 +87,6 @@ TEST(inline_and_threads, lifetimes_end_at_their_deadlines_and_entries_leave_by_t
 	}
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_all_expired(recorder);
-	cache_recorder_close(recorder);
 }
 
 static void wait_for_semaphore(void *semaphore)
@@ -173,7 +172,7 @@ TEST(pool, changes_remove_what_has_expired_while_the_pool_is_stuck)
 		cache_settle(recorder);
 		assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED],
 				 ROUNDS * EACH + 1);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 		sem_destroy(&gate);
 	}
 }
@@ -260,10 +259,8 @@ TEST(owners, lifetimes_end_at_their_deadlines)
 		live_real_round(*(enum owner_state *)*state, &random);
 }
 
-TEST(inline_and_threads, set_shortens_and_lengthens_a_lifetime)
+CACHED(inline_and_threads, set_shortens_and_lengthens_a_lifetime, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	cache_set_for(recorder, "shorter", "old", 100 * INTERVAL);
 	cache_set_for(recorder, "longer", "old", 10 * INTERVAL);
 	cache_pass(recorder, 5 * INTERVAL);
@@ -275,12 +272,10 @@ TEST(inline_and_threads, set_shortens_and_lengthens_a_lifetime)
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 2);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, touch_shortens_and_lengthens_a_lifetime)
+CACHED(inline_and_threads, touch_shortens_and_lengthens_a_lifetime, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 
 	cache_set_for(recorder, "shorter", "s", 100 * INTERVAL);
@@ -293,7 +288,6 @@ TEST(inline_and_threads, touch_shortens_and_lengthens_a_lifetime)
 	assert_lives_for(recorder, "longer", "l", 90 * INTERVAL);
 	assert_status(touch_key(cache, "longer", 6, -1), TW_INVALID);
 	assert_status(touch_key(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadline)
@@ -327,9 +321,8 @@ TEST(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadl
 	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one)
+CACHED(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one, TW_FOREVER)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_FOREVER);
 	const struct tw_cache_entry *entry;
 
 	cache_set(recorder, "key", "value");
@@ -343,18 +336,14 @@ TEST(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one)
 	assert_status(touch_key(recorder->cache, "key", 3, INTERVAL), TW_OK);
 	cache_pass(recorder, INTERVAL);
 	assert_holds_none(recorder, "key");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, lifetime_too_long_for_the_clock_never_ends)
+CACHED(inline_and_threads, lifetime_too_long_for_the_clock_never_ends, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	cache_pass(recorder, TW_HOUR);
 	cache_set_for(recorder, "key", "value", TW_FOREVER - 1);
 	cache_pass(recorder, 1000 * TW_HOUR);
 	assert_holds(recorder, "key", "value");
-	cache_recorder_close(recorder);
 }
 
 /* Opens a cache on a wheel of one second, like go-zero's, 48 ms before its next tick. */
@@ -369,21 +358,17 @@ static struct cache_recorder *open_before_a_tick(const struct variant *variant)
 	return recorder;
 }
 
-TEST(inline_and_threads, entry_set_just_before_a_tick_lives_its_whole_life)
+CACHED_BY(inline_and_threads, entry_set_just_before_a_tick_lives_its_whole_life,
+	  open_before_a_tick(*state))
 {
-	struct cache_recorder *recorder = open_before_a_tick(*state);
-
 	cache_set_for(recorder, "key", "value", 1900 * TW_MILLISECOND);
 	cache_pass(recorder, 52 * TW_MILLISECOND);
 	assert_holds(recorder, "key", "value");
 	assert_lives_for(recorder, "key", "value", 1848 * TW_MILLISECOND);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, lifetime_under_a_tick_is_kept_exactly)
+CACHED_BY(inline_and_threads, lifetime_under_a_tick_is_kept_exactly, open_before_a_tick(*state))
 {
-	struct cache_recorder *recorder = open_before_a_tick(*state);
-
 	cache_set_for(recorder, "new", "value", 300 * TW_MILLISECOND);
 	cache_set(recorder, "existing", "old");
 	cache_set_for(recorder, "existing", "value", 300 * TW_MILLISECOND);
@@ -395,12 +380,10 @@ TEST(inline_and_threads, lifetime_under_a_tick_is_kept_exactly)
 	cache_pass(recorder, 1);
 	assert_holds_none(recorder, "new");
 	assert_holds_none(recorder, "existing");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, lifetime_of_nothing_is_refused_and_changes_nothing)
+CACHED(inline_and_threads, lifetime_of_nothing_is_refused_and_changes_nothing, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 	struct tw_cache *none = cache;
 
@@ -414,28 +397,22 @@ TEST(inline_and_threads, lifetime_of_nothing_is_refused_and_changes_nothing)
 	assert_status(put_replaced(cache, "key", 3, "x", 1, -1), TW_INVALID);
 	assert_holds(recorder, "key", "value");
 	assert_int_equal(cache_stats(recorder).inserts, 1);
-	cache_recorder_close(recorder);
 }
 
 /* The old value's timer must not remove the new one. */
-TEST(inline_and_threads, new_value_outlives_the_timer_of_the_old_one)
+CACHED(inline_and_threads, new_value_outlives_the_timer_of_the_old_one, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	for (int i = 0; i < 200; i++) {
 		cache_set_for(recorder, "key", "old", 3 * INTERVAL);
 		cache_pass(recorder, 3 * INTERVAL - 1 + i % 3);
 		cache_set_for(recorder, "key", "new", 5 * INTERVAL);
 		assert_lives_for(recorder, "key", "new", 5 * INTERVAL);
 	}
-	cache_recorder_close(recorder);
 }
 
 /* A later deadline sends the wheel no command, and neither does one that is not the earliest. */
-TEST(inline_and_threads, later_deadlines_send_no_commands)
+CACHED_QUIET(inline_and_threads, later_deadlines_send_no_commands, TW_MINUTE, .shards = 1)
 {
-	struct cache_recorder *recorder = cache_recorder_open_quiet(
-		*state, TW_MINUTE, (struct tw_cache_options){.shards = 1});
 	struct tw_stats before;
 	struct tw_stats after;
 	uint64_t changes;
@@ -454,5 +431,4 @@ TEST(inline_and_threads, later_deadlines_send_no_commands)
 	/* The owner is woken by changes alone. */
 	assert_in_range(inbox_mark(&recorder->wheel->owner.out.alarms.changed) - changes, 0, 10);
 	assert_int_equal(after.fired, before.fired);
-	cache_recorder_close(recorder);
 }

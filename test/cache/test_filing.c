@@ -35,9 +35,8 @@ static void assert_little_is_filed(const struct cache_recorder *recorder)
 	assert_in_range(filed(recorder), 0, 2 * count + count / EXPIRY_BLOCK_MOST + 2 * SPARE);
 }
 
-TEST(inline, removed_keys_leave_little_behind)
+CACHED_BY(inline, removed_keys_leave_little_behind, open_one_shard(*state, 0, -1))
 {
-	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
 
 	for (int key = 0; key < 20 * KEYS; key++) {
@@ -51,14 +50,13 @@ TEST(inline, removed_keys_leave_little_behind)
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
 	assert_status(tw_cache_clear(cache), TW_OK);
 	assert_little_is_filed(recorder);
-	cache_recorder_close(recorder);
 }
 
 /* The filings of the key are all at one place, where one of them is wanted. */
-TEST(inline_and_threads, key_that_comes_and_goes_among_others_leaves_little_behind)
+CACHED_BY(inline_and_threads, key_that_comes_and_goes_among_others_leaves_little_behind,
+	  open_one_shard(*state, 0, -1))
 {
 	enum { OTHERS = 50 };
-	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 
 	for (int key = 0; key < OTHERS; key++)
 		assert_status(tw_cache_set_with_expire(recorder->cache, &key, sizeof(key), "v", 1,
@@ -78,23 +76,19 @@ TEST(inline_and_threads, key_that_comes_and_goes_among_others_leaves_little_behi
 	}
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(filed(recorder), 0);
-	cache_recorder_close(recorder);
 }
 
 /* With jitter each deadline that is the earliest so far may be filed, others not. */
-TEST(inline, key_that_is_set_again_and_again_is_filed_seldom)
+CACHED_BY(inline, key_that_is_set_again_and_again_is_filed_seldom, open_one_shard(*state, 0, 0.05))
 {
-	struct cache_recorder *recorder = open_one_shard(*state, 0, 0.05);
-
 	for (int i = 0; i < 10000; i++)
 		cache_set(recorder, "key", "value");
 	assert_true(filed(recorder) <= 10);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, lookups_and_later_deadlines_file_nothing)
+CACHED_BY(inline_and_threads, lookups_and_later_deadlines_file_nothing,
+	  open_one_shard(*state, 50 * INTERVAL, -1))
 {
-	struct cache_recorder *recorder = open_one_shard(*state, 50 * INTERVAL, -1);
 	struct tw_cache *cache = recorder->cache;
 
 	cache_set(recorder, "key", "value");
@@ -105,12 +99,10 @@ TEST(inline_and_threads, lookups_and_later_deadlines_file_nothing)
 		assert_int_equal(filed(recorder), 1);
 		cache_pass(recorder, INTERVAL / 2);
 	}
-	cache_recorder_close(recorder);
 }
 
-TEST(inline, table_of_a_cache_that_was_large_becomes_small)
+CACHED_BY(inline, table_of_a_cache_that_was_large_becomes_small, open_one_shard(*state, 0, -1))
 {
-	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
 
 	for (int key = 0; key < 20 * KEYS; key++)
@@ -122,7 +114,6 @@ TEST(inline, table_of_a_cache_that_was_large_becomes_small)
 		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
 	}
 	assert_true(shard_table(&cache->shards[0])->mask < 64);
-	cache_recorder_close(recorder);
 }
 
 struct world {
@@ -210,10 +201,10 @@ TEST(inline_and_threads, entries_leave_in_their_tick)
 }
 
 /* Keys of one hash come up together, and each leaves by its own deadline. */
-TEST(inline_and_threads, keys_of_one_hash_leave_each_in_its_tick)
+CACHED_BY(inline_and_threads, keys_of_one_hash_leave_each_in_its_tick,
+	  open_one_shard(*state, 0, -1))
 {
 	enum { COLLIDING = 40 };
-	struct cache_recorder *recorder = open_one_shard(*state, 0, -1);
 	struct tw_cache *cache = recorder->cache;
 	/* See keys_of_one_hash_are_distinguished in test_calls.c. */
 	uint64_t key[2] = {cache->shared.seed.words[2], 0};
@@ -229,7 +220,6 @@ TEST(inline_and_threads, keys_of_one_hash_leave_each_in_its_tick)
 		assert_int_equal(cache_stats(recorder).entries, left - 1);
 		assert_true(filed(recorder) <= COLLIDING);
 	}
-	cache_recorder_close(recorder);
 }
 
 /* Microseconds are the shortest ticks to file by, and deadlines after 146 years never come. */

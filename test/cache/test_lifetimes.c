@@ -11,10 +11,9 @@ static struct cache_recorder *open_sliding(const struct variant *variant, tw_dur
 	return cache_recorder_open_with(variant, expire, (struct tw_cache_options){.idle = idle});
 }
 
-TEST(inline_and_threads, entry_that_is_not_looked_up_expires_before_its_lifetime_ends)
+CACHED_BY(inline_and_threads, entry_that_is_not_looked_up_expires_before_its_lifetime_ends,
+	  open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
-
 	cache_set(recorder, "key", "value");
 	cache_pass(recorder, 10 * INTERVAL - 1);
 	assert_int_equal(cache_stats(recorder).entries, 1);
@@ -22,26 +21,22 @@ TEST(inline_and_threads, entry_that_is_not_looked_up_expires_before_its_lifetime
 	assert_holds_none(recorder, "key");
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, each_lookup_restarts_the_idle_time_until_the_lifetime_ends)
+CACHED_BY(inline_and_threads, each_lookup_restarts_the_idle_time_until_the_lifetime_ends,
+	  open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
-
 	cache_set(recorder, "key", "value");
 	for (int i = 0; i < 11; i++) {
 		cache_pass(recorder, 9 * INTERVAL);
 		assert_holds(recorder, "key", "value");
 	}
 	assert_lives_for(recorder, "key", "value", INTERVAL);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, idle_time_counts_from_the_last_lookup_exactly)
+CACHED_BY(inline_and_threads, idle_time_counts_from_the_last_lookup_exactly,
+	  open_sliding(*state, TW_FOREVER, 10 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, TW_FOREVER, 10 * INTERVAL);
-
 	cache_set(recorder, "read", "value");
 	cache_set(recorder, "left", "other");
 	cache_pass(recorder, 7 * INTERVAL + 300);
@@ -53,25 +48,21 @@ TEST(inline_and_threads, idle_time_counts_from_the_last_lookup_exactly)
 	assert_int_equal(times_removed(recorder, "value"), 0);
 	cache_pass(recorder, 1);
 	assert_holds_none(recorder, "read");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, idle_time_counts_from_the_last_lookup_within_a_lifetime_too)
+CACHED_BY(inline_and_threads, idle_time_counts_from_the_last_lookup_within_a_lifetime_too,
+	  open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL);
-
 	cache_set(recorder, "key", "value");
 	cache_pass(recorder, 5 * INTERVAL);
 	assert_holds(recorder, "key", "value");
 	cache_pass(recorder, 10 * INTERVAL);
 	assert_holds_none(recorder, "key");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, lifetime_shorter_than_the_idle_time_holds)
+CACHED_BY(inline_and_threads, lifetime_shorter_than_the_idle_time_holds,
+	  open_sliding(*state, 5 * INTERVAL, 10 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, 5 * INTERVAL, 10 * INTERVAL);
-
 	cache_set(recorder, "key", "value");
 	cache_set(recorder, "left", "other");
 	assert_lives_for(recorder, "key", "value", 5 * INTERVAL);
@@ -79,7 +70,6 @@ TEST(inline_and_threads, lifetime_shorter_than_the_idle_time_holds)
 	cache_pass(recorder, INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(times_removed(recorder, "other"), 1);
-	cache_recorder_close(recorder);
 }
 
 static void assert_expires_at(struct cache_recorder *recorder, const char *key,
@@ -91,10 +81,9 @@ static void assert_expires_at(struct cache_recorder *recorder, const char *key,
 	tw_cache_entry_release(entry);
 }
 
-TEST(inline_and_threads, deadline_that_no_clock_reaches_is_none)
+CACHED_BY(inline_and_threads, deadline_that_no_clock_reaches_is_none,
+	  open_sliding(*state, TW_FOREVER, TW_FOREVER / 2))
 {
-	struct cache_recorder *recorder = open_sliding(*state, TW_FOREVER, TW_FOREVER / 2);
-
 	cache_set_for(recorder, "first", "value", TW_FOREVER / 2);
 	assert_expires_at(recorder, "first", TW_FOREVER / 2);
 	cache_pass(recorder, INTERVAL);
@@ -102,7 +91,6 @@ TEST(inline_and_threads, deadline_that_no_clock_reaches_is_none)
 	assert_expires_at(recorder, "set", TW_FOREVER);
 	assert_status(touch_key(recorder->cache, "first", 5, TW_FOREVER / 2), TW_OK);
 	assert_expires_at(recorder, "first", TW_FOREVER);
-	cache_recorder_close(recorder);
 }
 
 /* Sets the key to "value" with that deadline, which must be accepted. */
@@ -114,11 +102,8 @@ static void set_until(struct cache_recorder *recorder, const char *key, tw_durat
 		      TW_OK);
 }
 
-TEST(inline_and_threads, deadline_has_no_jitter)
+CACHED(inline_and_threads, deadline_has_no_jitter, TW_HOUR, .jitter = 0.5)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
-
 	set_until(recorder, "forever", TW_FOREVER);
 	assert_expires_at(recorder, "forever", TW_FOREVER);
 	for (int tick = 5; tick < 50; tick += 5) {
@@ -128,7 +113,6 @@ TEST(inline_and_threads, deadline_has_no_jitter)
 	}
 	cache_pass(recorder, 5 * INTERVAL);
 	assert_holds_none(recorder, "key");
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, deadline_ends_a_lifetime_that_slides)
@@ -147,11 +131,8 @@ TEST(inline_and_threads, deadline_ends_a_lifetime_that_slides)
 	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, value_past_its_deadline_is_never_found)
+CACHED(inline_and_threads, value_past_its_deadline_is_never_found, TW_HOUR, .jitter = -1)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = -1});
-
 	cache_pass(recorder, 8 * INTERVAL);
 	cache_set(recorder, "now", "old");
 	set_until(recorder, "now", 8 * INTERVAL);
@@ -162,7 +143,6 @@ TEST(inline_and_threads, value_past_its_deadline_is_never_found)
 	assert_removed(recorder, "old", TW_CAUSE_REPLACED);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, value_with_a_field_out_of_range_is_refused)
@@ -297,13 +277,10 @@ TEST(inline, first_lifetimes_of_many_threads_are_spread)
 	cache_recorder_close(setters.recorder);
 }
 
-TEST(inline, negative_jitter_is_none)
+CACHED_BY(inline, negative_jitter_is_none, open_jittered(*state, -0.1))
 {
-	struct cache_recorder *recorder = open_jittered(*state, -0.1);
-
 	for (int key = 0; key < 1000; key++) {
 		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
 		assert_true(lifetime_in_hours(recorder, key) == 1);
 	}
-	cache_recorder_close(recorder);
 }

@@ -111,9 +111,9 @@ static void set_limits(void *cache)
 }
 
 /* One lock is around all three, so of two calls at once one sets all of them last. */
-TEST(inline_and_threads, limits_are_set_under_one_lock)
+CACHED_BY(inline_and_threads, limits_are_set_under_one_lock,
+	  open_quiet(*state, TW_HOUR, TW_POLICY_S3FIFO))
 {
-	struct cache_recorder *recorder = open_quiet(*state, TW_HOUR, TW_POLICY_S3FIFO);
 	struct shared_state *shared = &recorder->cache->shared;
 	struct blocked_call call;
 
@@ -128,7 +128,6 @@ TEST(inline_and_threads, limits_are_set_under_one_lock)
 	assert_int_equal(counter_read(&shared->max_entries), 1000);
 	assert_int_equal(counter_read(&shared->max_bytes), 1 << 20);
 	assert_int_equal(shared->pool->limit, 1 << 20);
-	cache_recorder_close(recorder);
 }
 
 static uint64_t weigh_most(void *context, const void *key, size_t key_size, const void *value,
@@ -150,14 +149,14 @@ TEST(inline_and_threads, heaviest_values_have_a_sum_without_overflow)
 	assert_status(tw_cache_set_limit(recorder->cache, 0, FEW_HEAVY * TW_CACHE_WEIGHT_MAX),
 		      TW_OK);
 	assert_int_equal(cache_stats(recorder).entries, FEW_HEAVY);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 /* These sets come while tw_cache_set_limit() is about to evict. */
-TEST(inline_and_threads, sets_evict_little_each_when_the_limit_has_fallen)
+CACHED_BY(inline_and_threads, sets_evict_little_each_when_the_limit_has_fallen,
+	  open_quiet(*state, TW_HOUR, TW_POLICY_LRU))
 {
 	enum { KEYS = 20000, MOST = 500, SET_MOST = 3 * 64 };
-	struct cache_recorder *recorder = open_quiet(*state, TW_HOUR, TW_POLICY_LRU);
 	struct tw_cache *cache = recorder->cache;
 	uint64_t entries = KEYS;
 	int sets = 0;
@@ -174,7 +173,6 @@ TEST(inline_and_threads, sets_evict_little_each_when_the_limit_has_fallen)
 		assert_in_range(entries, before - SET_MOST, before);
 	}
 	assert_in_range(sets, KEYS / SET_MOST, KEYS / 64);
-	cache_recorder_close(recorder);
 }
 
 /* The value weighs as much as many others. */
@@ -236,20 +234,17 @@ TEST(inline_and_threads, limit_may_come_and_go)
 		assert_status(tw_cache_set_limit(recorder->cache, 0, 1), TW_OK);
 		assert_int_equal(cache_stats(recorder).entries, 0);
 		assert_int_equal(cache_stats(recorder).bytes, 0);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }
 
-TEST(inline_and_threads, cache_without_a_limit_gets_none_later)
+CACHED(inline_and_threads, cache_without_a_limit_gets_none_later, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	cache_set_letters(recorder, "ab");
 	assert_status(tw_cache_set_limit(recorder->cache, 1, 0), TW_INVALID);
 	assert_status(tw_cache_set_limit(recorder->cache, 0, 0), TW_INVALID);
 	cache_set_letters(recorder, "cd");
 	assert_int_equal(cache_stats(recorder).entries, 4);
-	cache_recorder_close_balanced(recorder);
 }
 
 TEST(inline_and_threads, number_of_shards_follows_from_the_limits)
@@ -336,7 +331,7 @@ TEST(inline_and_threads, shards_keep_their_shares_of_a_limit_by_weight)
 		assert_true(recorder->cache->shards[i].bytes > SHARE * 9 / 10);
 		assert_true(recorder->cache->shards[i].bytes < SHARE * 11 / 10);
 	}
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 /* ---- What makes room first ---- */
@@ -376,7 +371,7 @@ static void expire_before_live_ones(const struct variant *variant, enum tw_cache
 	set_between(recorder->cache, LIVE + 2 * SHORT, LIVE + 2 * SHORT + 10, TW_HOUR);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE], 10);
 	cache_pass(recorder, 2 * INTERVAL);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, expired_entries_make_room_before_live_ones)
@@ -387,11 +382,9 @@ TEST(inline_and_threads, expired_entries_make_room_before_live_ones)
 }
 
 /* Such an entry's lifetime ends during the check of due entries. */
-TEST(inline_and_threads, entry_of_a_moment_may_come_where_others_expire)
+CACHED_QUIET(inline_and_threads, entry_of_a_moment_may_come_where_others_expire, TW_HOUR,
+	     .max_entries = 64, .shards = 1)
 {
-	struct cache_recorder *recorder = cache_recorder_open_quiet(
-		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 64, .shards = 1});
-
 	cache_pass(recorder, 1000 * INTERVAL);
 	for (uint64_t round = 0; round < 100; round++) {
 		set_between(recorder->cache, 100 * round, 100 * round + 64, INTERVAL / 32 + 1);
@@ -401,7 +394,6 @@ TEST(inline_and_threads, entry_of_a_moment_may_come_where_others_expire)
 	}
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close_balanced(recorder);
 }
 
 /* ---- Absences ---- */
@@ -458,6 +450,6 @@ TEST(inline, values_in_use_stay_in_a_flood_of_absences)
 				 ABSENCES);
 		assert_in_range(count_values(recorder->cache, 0, VALUES), is_lru ? 0 : 700,
 				is_lru ? 0 : VALUES);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }

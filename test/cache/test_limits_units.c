@@ -133,7 +133,7 @@ static void check_limit(const struct variant *variant, const struct unit *unit,
 	}
 	cache_settle(recorder);
 	assert_int_equal(removal_count(recorder), unit->way == ABSENT ? 0 : PUTS - kept);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, limit_of_entries_holds_in_each_unit)
@@ -179,7 +179,7 @@ TEST(inline_and_threads, limit_below_one_weight_keeps_nothing)
 		assert_int_equal(stats.entries, 0);
 		assert_int_equal(stats.refused, KEPT);
 		assert_int_equal(stats.removed[TW_CAUSE_SIZE], 0);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }
 
@@ -202,6 +202,6 @@ TEST(inline_and_threads, limits_that_are_lowered_hold_in_each_unit)
 		assert_status(tw_cache_set_limit(recorder->cache, KEPT, 0), TW_OK);
 		stats = cache_stats(recorder);
 		assert_kept(&units[i], &stats, KEPT);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }

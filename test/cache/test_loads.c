@@ -64,7 +64,7 @@ static void live_through_change(const struct variant *variant, change_fn *change
 	load.source.gated = false;
 	assert_taken(recorder, "key", &load.source, left != NULL ? left : "loaded");
 	cache_settle(recorder);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, key_changed_during_its_load_does_not_keep_what_was_loaded)
@@ -77,9 +77,8 @@ TEST(inline_and_threads, key_changed_during_its_load_does_not_keep_what_was_load
 	live_through_change(*state, change_clear, NULL);
 }
 
-TEST(inline_and_threads, calls_that_change_nothing_let_the_load_be_kept)
+CACHED(inline_and_threads, calls_that_change_nothing_let_the_load_be_kept, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct taker taker;
 	struct source source;
 
@@ -92,7 +91,6 @@ TEST(inline_and_threads, calls_that_change_nothing_let_the_load_be_kept)
 	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
-	cache_recorder_close(recorder);
 }
 
 /* An error must not change a value that was set meanwhile either. */
@@ -117,10 +115,8 @@ TEST(inline_and_threads, failed_load_leaves_what_was_set_meanwhile)
 	}
 }
 
-TEST(inline_and_threads, value_too_heavy_is_given_and_not_kept)
+CACHED(inline_and_threads, value_too_heavy_is_given_and_not_kept, TW_HOUR, .max_bytes = 120)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 120});
 	struct source source;
 
 	source_open(&source, "heavier than the limit in bytes");
@@ -130,7 +126,6 @@ TEST(inline_and_threads, value_too_heavy_is_given_and_not_kept)
 	assert_taken(recorder, "key", &source, "light");
 	assert_holds(recorder, "key", "light");
 	assert_int_equal(cache_stats(recorder).bytes, cache_weight(3, 5));
-	cache_recorder_close(recorder);
 }
 
 static struct cache_recorder *open_negative(const struct variant *variant, struct source *source)
@@ -212,9 +207,8 @@ TEST(inline_and_threads, absence_is_nobodys_value)
 	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, absence_is_not_kept_unless_asked_for)
+CACHED(inline_and_threads, absence_is_not_kept_unless_asked_for, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct source source;
 
 	source_open(&source, "ignored");
@@ -224,7 +218,6 @@ TEST(inline_and_threads, absence_is_not_kept_unless_asked_for)
 	assert_int_equal(source.loads, 2);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).inserts, 0);
-	cache_recorder_close(recorder);
 }
 
 /* This loader adopts; its values count how often they are freed. */
@@ -293,10 +286,8 @@ static enum tw_status load_described(void *value, const void *key, size_t key_si
 	return tw_cache_load_give(loading, value);
 }
 
-TEST(inline_and_threads, loaded_value_has_its_own_deadline_and_weight)
+CACHED(inline_and_threads, loaded_value_has_its_own_deadline_and_weight, TW_HOUR, .jitter = 0.5)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.jitter = 0.5});
 	tw_duration now = tw_now(recorder->wheel);
 	struct tw_cache_value value = {
 		.data = "v", .size = 1, .deadline = now + 10 * INTERVAL, .weight = 77};
@@ -316,7 +307,6 @@ TEST(inline_and_threads, loaded_value_has_its_own_deadline_and_weight)
 	value.expire = 1; /* only one of the two may be given */
 	assert_status(tw_cache_take(recorder->cache, "bad", 3, load_described, &value, 0, &entry),
 		      TW_INVALID);
-	cache_recorder_close_balanced(recorder);
 }
 
 enum { COUNTING = 8, COUNTED_TAKES = TEST_SHARE_OF(30000), COUNTED_KEYS = 20 };
@@ -407,7 +397,7 @@ TEST(threads, counts_of_concurrent_takes_are_exact)
 	assert_status(tw_cache_each(recorder->cache, weigh_visited, &weighing), TW_OK);
 	assert_int_equal(stats.entries, weighing.entries);
 	assert_int_equal(stats.bytes, weighing.bytes);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 static void *destroy_run(void *argument)
@@ -439,11 +429,10 @@ TEST(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load)
 }
 
 /* The value's shard may have no other entry to evict. */
-TEST(inline_and_threads, loads_keep_the_limit_of_all_shards)
+CACHED(inline_and_threads, loads_keep_the_limit_of_all_shards, TW_HOUR, .max_entries = 4,
+       .shards = 8)
 {
 	struct source source;
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 4, .shards = 8});
 
 	source_open(&source, "value");
 	for (int i = 0; i < 100; i++) {
@@ -456,5 +445,4 @@ TEST(inline_and_threads, loads_keep_the_limit_of_all_shards)
 		tw_cache_entry_release(entry);
 		assert_in_range(cache_stats(recorder).entries, 1, 4);
 	}
-	cache_recorder_close(recorder);
 }

@@ -17,9 +17,9 @@ static const struct tw_cache_entry *peeked(struct cache_recorder *recorder, cons
 	return entry;
 }
 
-TEST(inline_and_threads, acquire_without_a_use_finds_what_may_be_read_and_counts_nothing)
+CACHED(inline_and_threads, acquire_without_a_use_finds_what_may_be_read_and_counts_nothing,
+       10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	const struct tw_cache_entry *entry;
 
 	assert_null(peeked(recorder, "key"));
@@ -34,14 +34,10 @@ TEST(inline_and_threads, acquire_without_a_use_finds_what_may_be_read_and_counts
 	cache_pass(recorder, 10 * INTERVAL);
 	assert_null(peeked(recorder, "key"));
 	assert_cache_counts(recorder->cache, .inserts = 2, .entries = 0);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, acquire_without_a_use_keeps_no_entry)
+CACHED(inline_and_threads, acquire_without_a_use_keeps_no_entry, TW_HOUR, .max_entries = 2)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 2});
-
 	cache_set_letters(recorder, "ab");
 	tw_cache_entry_release(peeked(recorder, "a"));
 	cache_set(recorder, "c", "c");
@@ -49,14 +45,11 @@ TEST(inline_and_threads, acquire_without_a_use_keeps_no_entry)
 	assert_holds(recorder, "b", "b");
 	cache_set(recorder, "d", "d");
 	assert_holds_none(recorder, "c");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, acquire_without_a_use_leaves_a_sliding_lifetime_alone)
+CACHED(inline_and_threads, acquire_without_a_use_leaves_a_sliding_lifetime_alone, TW_HOUR,
+       .idle = 10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.idle = 10 * INTERVAL});
-
 	cache_set(recorder, "peeked", "value");
 	cache_set(recorder, "read", "value");
 	cache_pass(recorder, 9 * INTERVAL);
@@ -65,13 +58,10 @@ TEST(inline_and_threads, acquire_without_a_use_leaves_a_sliding_lifetime_alone)
 	cache_pass(recorder, INTERVAL);
 	assert_null(peeked(recorder, "peeked"));
 	assert_holds(recorder, "read", "value");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, absence_is_not_peeked_at)
+CACHED(inline_and_threads, absence_is_not_peeked_at, TW_HOUR, .negative_expire = TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_HOUR});
 	struct source source;
 
 	source_open(&source, NULL);
@@ -80,12 +70,10 @@ TEST(inline_and_threads, absence_is_not_peeked_at)
 	assert_null(peeked(recorder, "key"));
 	assert_int_equal(cache_stats(recorder).entries, 1);
 	assert_int_equal(cache_stats(recorder).absent, 0);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, loads_are_timed)
+CACHED(inline_and_threads, loads_are_timed, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct source source;
 	struct taker taker;
 	struct tw_cache_stats stats = cache_stats(recorder);
@@ -108,13 +96,11 @@ TEST(inline_and_threads, loads_are_timed)
 	assert_true(stats.load_time.p50 <= stats.load_time.max);
 	assert_true(stats.load_time_total >= stats.load_time.max);
 	assert_true(stats.load_time_total < 3 * TW_MINUTE);
-	cache_recorder_close(recorder);
 }
 
 /* A load whose key was deleted meanwhile still counts. */
-TEST(inline_and_threads, loads_that_hang_are_seen)
+CACHED(inline_and_threads, loads_that_hang_are_seen, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	static struct text text;
 	struct source source;
 	struct taker takers[2];
@@ -148,15 +134,13 @@ TEST(inline_and_threads, loads_that_hang_are_seen)
 	stats = cache_stats(recorder);
 	assert_int_equal(stats.loads_running, 0);
 	assert_int_equal(stats.oldest_load, 0);
-	cache_recorder_close(recorder);
 }
 
 /* ---- Text ---- */
 
-TEST(inline_and_threads, statistics_are_written_for_prometheus)
+CACHED(inline_and_threads, statistics_are_written_for_prometheus, TW_HOUR)
 {
 	static struct text text;
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct source source;
 	double seconds;
 	const char *at;
@@ -201,12 +185,10 @@ TEST(inline_and_threads, statistics_are_written_for_prometheus)
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	assert_status(tw_cache_write_metrics(recorder->cache, text_write, &text, NULL), TW_OK);
 	assert_true(text_has_line(&text, "tw_cache_hits_total 1"));
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, bad_prefixes_are_refused)
+CACHED(inline_and_threads, bad_prefixes_are_refused, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 	static const char *const bad[] = {"", "1a", "a b", "a-b", "a\n", "\xc3\xa4"};
 	static struct text text;
@@ -225,5 +207,4 @@ TEST(inline_and_threads, bad_prefixes_are_refused)
 	assert_status(tw_cache_write_metrics(cache, text_write, &text, longest), TW_OK);
 	assert_false(text.is_torn);
 	assert_true(text.writes > 1);
-	cache_recorder_close(recorder);
 }

@@ -529,7 +529,7 @@ static void check(struct cache_recorder *recorder, const struct call *call,
 static void close_recorder(struct cache_recorder *recorder)
 {
 	cache_settle(recorder);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 /* These take an entry of the caller, or are tested with each cache. */

@@ -151,9 +151,8 @@ TEST(inline_and_threads, listener_may_keep_the_entry)
 	}
 }
 
-TEST(inline_and_threads, pin_does_not_lengthen_a_lifetime)
+CACHED_BY(inline_and_threads, pin_does_not_lengthen_a_lifetime, open_small(*state))
 {
-	struct cache_recorder *recorder = open_small(*state);
 	const struct tw_cache_entry *entry;
 
 	cache_set(recorder, "key", "value");
@@ -166,7 +165,6 @@ TEST(inline_and_threads, pin_does_not_lengthen_a_lifetime)
 	assert_value(entry, "value");
 	tw_cache_entry_release(entry);
 	tw_cache_entry_release(NULL);
-	cache_recorder_close(recorder);
 }
 
 /* A sleeper is a reader that sleeps with a pinned entry. */
@@ -370,16 +368,14 @@ static void check_released_elsewhere(struct cache_recorder *recorder, int pins, 
 	assert_int_equal(adoptee.freed, 1);
 }
 
-TEST(inline_and_threads, pins_may_be_many_and_all_be_released_elsewhere)
+CACHED_BY(inline_and_threads, pins_may_be_many_and_all_be_released_elsewhere, open_small(*state))
 {
 	enum { MANY = 20 };
-	struct cache_recorder *recorder = open_small(*state);
 
 	for (int pins = 1; pins <= MANY; pins++)
 		for (int before = 0; before <= pins; before += before < 2 ? 1 : 5)
 			if (before <= pins)
 				check_released_elsewhere(recorder, pins, before);
-	cache_recorder_close(recorder);
 }
 
 /* There are more threads than a check of their pins remembers. */

@@ -144,9 +144,9 @@ TEST(inline, eviction_is_short_where_all_is_used)
 }
 
 /* All entries of the main queue were evicted meanwhile. */
-TEST(inline, eviction_that_may_look_no_more_takes_a_key_that_was_used_once)
+CACHED_BY(inline, eviction_that_may_look_no_more_takes_a_key_that_was_used_once,
+	  open_limited(*state, TW_POLICY_S3FIFO, 10, 0))
 {
-	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_S3FIFO, 10, 0);
 	struct shard *shard = &recorder->cache->shards[0];
 	unsigned looks = 0;
 	const struct tw_cache_entry *victim;
@@ -155,20 +155,17 @@ TEST(inline, eviction_that_may_look_no_more_takes_a_key_that_was_used_once)
 	victim = policy_victim(&shard->policy, true, NULL, &looks);
 	assert_value(victim, "a");
 	assert_int_equal(looks, 0);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, visits_and_failures_are_no_use)
+CACHED_BY(inline_and_threads, visits_and_failures_are_no_use,
+	  open_limited(*state, TW_POLICY_LRU, 3, 0))
 {
-	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
-
 	cache_set_letters(recorder, "abc");
 	assert_status(tw_cache_each(recorder->cache, visit_nothing, NULL), TW_OK);
 	assert_status(tw_cache_set_with_expire(recorder->cache, "a", 1, "a", 1, 0), TW_INVALID);
 	assert_holds_none(recorder, "none");
 	cache_set(recorder, "d", "d");
 	assert_holds_none(recorder, "a");
-	cache_recorder_close(recorder);
 }
 
 static uint64_t weigh_by_first_byte(void *context, const void *key, size_t key_size,
@@ -462,7 +459,7 @@ TEST(inline_and_threads, weights_stay_within_their_limit)
 				TW_OK);
 		}
 		assert_true(cache_stats(recorder).bytes > 600);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }
 
@@ -482,26 +479,22 @@ TEST(inline_and_threads, memory_of_the_evicted_shrinks_with_the_limit)
 	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, value_as_heavy_as_the_limit_fits_alone)
+CACHED(inline_and_threads, value_as_heavy_as_the_limit_fits_alone, TW_HOUR, .max_bytes = 100,
+       .weigh = weigh_by_first_byte)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR,
-		(struct tw_cache_options){.max_bytes = 100, .weigh = weigh_by_first_byte});
-
 	assert_status(tw_cache_set(recorder->cache, "one", 3, "\1", 1), TW_OK);
 	assert_status(tw_cache_set(recorder->cache, "heavy", 5, "\144", 1), TW_OK);
 	assert_int_equal(cache_stats(recorder).bytes, 100);
 	assert_holds_none(recorder, "one");
 	assert_status(tw_cache_set(recorder->cache, "heavier", 7, "\145", 1), TW_FULL);
 	assert_int_equal(cache_stats(recorder).bytes, 100);
-	cache_recorder_close_balanced(recorder);
 }
 
-TEST(inline_and_threads, value_too_heavy_is_refused_and_leaves_the_old_one)
+CACHED_BY(inline_and_threads, value_too_heavy_is_refused_and_leaves_the_old_one,
+	  open_limited(*state, TW_POLICY_LRU, 0, 216))
 {
 	static const char too_heavy[150];
 	static const char just_light[100];
-	struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 0, 216);
 
 	cache_set(recorder, "key", "value");
 	cache_set(recorder, "other", "value");
@@ -518,7 +511,6 @@ TEST(inline_and_threads, value_too_heavy_is_refused_and_leaves_the_old_one)
 	cache_settle(recorder);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 1);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 1);
-	cache_recorder_close(recorder);
 }
 
 struct setter {
@@ -558,7 +550,7 @@ TEST(inline_and_threads, limit_holds_for_all_shards_together)
 	stats = cache_stats(recorder);
 	assert_true(stats.entries <= 777);
 	assert_true(stats.entries > 700);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 /* LRU and ARC have no hits here: each key is evicted before its next use. */

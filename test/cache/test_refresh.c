@@ -138,11 +138,8 @@ static enum tw_cache_verdict keep(void *context, const struct tw_cache_entry *en
 	return TW_CACHE_KEEP;
 }
 
-TEST(inline_and_threads, peeks_load_nothing)
+SOURCED(inline_and_threads, peeks_load_nothing, open_refreshing)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_refreshing(*state, &source, (struct tw_cache_options){0});
 	struct tw_cache *cache = recorder->cache;
 
 	cache_set(recorder, "key", "set");
@@ -154,20 +151,16 @@ TEST(inline_and_threads, peeks_load_nothing)
 	cache_settle(recorder);
 	tw_cache_destroy(cache);
 	recorder->cache = NULL;
-	assert_int_equal(source.loads, 0);
-	cache_recorder_close(recorder);
+	assert_int_equal(source->loads, 0);
 }
 
-TEST(threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later)
+SOURCED(threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later, open_refreshing)
 {
 	static const int pauses[] = {16, 8, 4, 2, 2, 2};
-	struct source source;
-	struct cache_recorder *recorder =
-		open_refreshing(*state, &source, (struct tw_cache_options){0});
 	uint64_t loads = 1;
 
 	cache_set(recorder, "key", "set");
-	source.status = TW_SYSTEM;
+	source->status = TW_SYSTEM;
 	cache_pass(recorder, OLD);
 	assert_holds(recorder, "key", "set");
 	WAIT_UNTIL(loads_ended(recorder) == loads);
@@ -177,7 +170,7 @@ TEST(threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later)
 		cache_pass(recorder, pause - 1);
 		assert_holds(recorder, "key", "set");
 		cache_pass(recorder, 1);
-		assert_int_equal(source.loads, loads);
+		assert_int_equal(source->loads, loads);
 		assert_holds(recorder, "key", "set");
 		loads++;
 		WAIT_UNTIL(loads_ended(recorder) == loads);
@@ -185,12 +178,12 @@ TEST(threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later)
 	assert_int_equal(cache_stats(recorder).load_errors, loads);
 	assert_int_equal(cache_stats(recorder).misses, 0);
 	/* A reload that brings a value ends the pause. */
-	source.status = TW_OK;
+	source->status = TW_OK;
 	cache_pass(recorder, OLD / 2);
 	assert_holds(recorder, "key", "set");
 	WAIT_UNTIL(loads_ended(recorder) == loads + 1);
 	assert_holds(recorder, "key", "loaded");
-	source.status = TW_SYSTEM;
+	source->status = TW_SYSTEM;
 	cache_pass(recorder, OLD);
 	assert_holds(recorder, "key", "loaded");
 	WAIT_UNTIL(loads_ended(recorder) == loads + 2);
@@ -202,7 +195,6 @@ TEST(threads, failed_reload_leaves_the_old_value_and_is_tried_ever_later)
 	assert_holds(recorder, "key", "loaded");
 	cache_pass(recorder, 1);
 	assert_holds_none(recorder, "key");
-	cache_recorder_close(recorder);
 }
 
 TEST(threads, set_and_delete_win_over_a_reload)
@@ -241,44 +233,37 @@ TEST(threads, set_and_delete_win_over_a_reload)
 	}
 }
 
-TEST(threads, reload_that_waits_is_not_done_for_what_was_set)
+SOURCED(threads, reload_that_waits_is_not_done_for_what_was_set, open_refreshing, .loaders = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_refreshing(*state, &source, (struct tw_cache_options){.loaders = 1});
-
 	cache_set(recorder, "first", "old");
 	cache_set(recorder, "key", "old");
 	cache_pass(recorder, OLD);
-	source.gated = true;
+	source->gated = true;
 	assert_holds(recorder, "first", "old");
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	assert_holds(recorder, "key", "old");
 	cache_set(recorder, "key", "new");
-	source.gated = false;
-	gate_open(&source.gate);
+	source->gated = false;
+	gate_open(&source->gate);
 	WAIT_UNTIL(cache_stats(recorder).loads_waiting == 0);
 	WAIT_UNTIL(cache_stats(recorder).loads_running == 0);
-	assert_int_equal(source.loads, 1);
+	assert_int_equal(source->loads, 1);
 	assert_holds(recorder, "key", "new");
-	cache_recorder_close(recorder);
 }
 
 /* The value has expired while its reload was queued: the load is the take's, and no reload. */
-TEST(threads, reload_that_a_take_runs_is_its_load)
+SOURCED(threads, reload_that_a_take_runs_is_its_load, open_refreshing, .loaders = 1,
+	.max_refreshing = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_refreshing(
-		*state, &source, (struct tw_cache_options){.loaders = 1, .max_refreshing = 1});
 	struct source own;
 
 	cache_set_for(recorder, "key", "old", OLD + INTERVAL);
 	cache_set(recorder, "other", "old");
 	cache_pass(recorder, OLD);
-	source.gated = true;
+	source->gated = true;
 	assert_status(tw_cache_take_async(recorder->cache, "first", 5, be_answered, "loaded"),
 		      TW_OK);
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	assert_holds(recorder, "key", "old");
 	cache_advance(recorder, INTERVAL);
 	source_open(&own, "own");
@@ -288,28 +273,24 @@ TEST(threads, reload_that_a_take_runs_is_its_load)
 	/* There is room for another reload. */
 	assert_holds(recorder, "other", "old");
 	assert_int_equal(cache_stats(recorder).loads_waiting, 1);
-	source.gated = false;
-	gate_open(&source.gate);
+	source->gated = false;
+	gate_open(&source->gate);
 	WAIT_UNTIL(loads_ended(recorder) == 3);
 	assert_int_equal(cache_stats(recorder).refreshes, 1);
-	cache_recorder_close(recorder);
 }
 
 /* One of two threads reloads; the other runs loads with waiters. */
-TEST(threads, loads_that_are_waited_for_come_before_reloads)
+SOURCED(threads, loads_that_are_waited_for_come_before_reloads, open_refreshing, .loaders = 2)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_refreshing(*state, &source, (struct tw_cache_options){.loaders = 2});
 	struct tw_cache_stats stats;
 
 	cache_set_letters(recorder, "abc");
 	cache_set_for(recorder, "short", "old", OLD + INTERVAL);
 	cache_pass(recorder, OLD);
-	source.gated = true;
+	source->gated = true;
 	assert_holds(recorder, "a", "a");
-	gate_await(&source.gate);
-	source.gated = false;
+	gate_await(&source->gate);
+	source->gated = false;
 	assert_holds(recorder, "b", "b");
 	assert_holds(recorder, "short", "old");
 	assert_holds(recorder, "c", "c");
@@ -324,12 +305,11 @@ TEST(threads, loads_that_are_waited_for_come_before_reloads)
 	assert_status(tw_cache_take_async(recorder->cache, "short", 5, be_answered, "loaded"),
 		      TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "short") == TW_OK);
-	assert_int_equal(source.loads, 3);
+	assert_int_equal(source->loads, 3);
 	assert_int_equal(cache_stats(recorder).loads_waiting, 2);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	WAIT_UNTIL(loads_ended(recorder) == 5);
 	WAIT_UNTIL(cache_stats(recorder).loads_running == 0);
-	cache_recorder_close(recorder);
 }
 
 static void note_time(void *context, enum tw_status status, const struct tw_cache_entry *entry)
@@ -343,64 +323,56 @@ static void note_time(void *context, enum tw_status status, const struct tw_cach
 }
 
 /* Each waiting take of a key would move it behind the others. */
-TEST(threads, reload_that_is_waited_for_keeps_its_place)
+SOURCED(threads, reload_that_is_waited_for_keeps_its_place, open_refreshing, .loaders = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_refreshing(*state, &source, (struct tw_cache_options){.loaders = 1});
 	atomic_int hot = 0;
 	atomic_int other = 0;
 	atomic_int later = 0;
 
 	cache_set_for(recorder, "hot", "old", OLD + INTERVAL);
 	cache_pass(recorder, OLD);
-	source.gated = true;
+	source->gated = true;
 	assert_status(tw_cache_take_async(recorder->cache, "first", 5, be_answered, "loaded"),
 		      TW_OK);
-	gate_await(&source.gate);
-	source.gated = false;
+	gate_await(&source->gate);
+	source->gated = false;
 	assert_holds(recorder, "hot", "old");
 	cache_advance(recorder, INTERVAL);
 	assert_status(tw_cache_take_async(recorder->cache, "hot", 3, note_time, &hot), TW_OK);
 	assert_status(tw_cache_take_async(recorder->cache, "other", 5, note_time, &other), TW_OK);
 	assert_status(tw_cache_take_async(recorder->cache, "hot", 3, note_time, &later), TW_OK);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	WAIT_UNTIL(atomic_load(&hot) && atomic_load(&other) && atomic_load(&later));
 	assert_true(hot < other && later < other);
-	cache_recorder_close(recorder);
 }
 
-TEST(threads, no_more_reloads_run_than_allowed)
+SOURCED(threads, no_more_reloads_run_than_allowed, open_refreshing, .loaders = 4,
+	.max_refreshing = 2)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_refreshing(
-		*state, &source, (struct tw_cache_options){.loaders = 4, .max_refreshing = 2});
-
 	cache_set_letters(recorder, "abc");
 	cache_pass(recorder, OLD);
-	source.gated = true;
+	source->gated = true;
 	assert_holds(recorder, "a", "a");
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	assert_holds(recorder, "b", "b");
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	assert_holds(recorder, "c", "c");
-	source.gated = false;
+	source->gated = false;
 	/* Loads with waiters are not counted. */
 	assert_status(tw_cache_take_async(recorder->cache, "d", 1, be_answered, "loaded"), TW_OK);
 	WAIT_UNTIL(cache_get(recorder, "d") == TW_OK);
-	assert_int_equal(source.loads, 3);
+	assert_int_equal(source->loads, 3);
 	assert_holds(recorder, "c", "c");
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	WAIT_UNTIL(loads_ended(recorder) == 2);
 	assert_holds(recorder, "c", "c");
 	WAIT_UNTIL(loads_ended(recorder) == 3);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	WAIT_UNTIL(loads_ended(recorder) == 4);
 	assert_int_equal(cache_stats(recorder).refreshes, 3);
 	assert_holds(recorder, "a", "loaded");
 	assert_holds(recorder, "b", "loaded");
 	assert_holds(recorder, "c", "loaded");
-	cache_recorder_close(recorder);
 }
 
 TEST(threads, value_that_the_source_has_no_more_leaves)
@@ -421,32 +393,28 @@ TEST(threads, value_that_the_source_has_no_more_leaves)
 		cache_settle(recorder);
 		assert_removed(recorder, "old", kept ? TW_CAUSE_REPLACED : TW_CAUSE_EXPLICIT);
 		assert_int_equal(cache_stats(recorder).entries, kept);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }
 
-TEST(threads, take_of_what_expires_meanwhile_waits_for_the_reload)
+SOURCED(threads, take_of_what_expires_meanwhile_waits_for_the_reload, open_refreshing)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_refreshing(*state, &source, (struct tw_cache_options){0});
 	struct taker taker;
 	struct source never;
 
 	cache_set(recorder, "key", "old");
 	cache_pass(recorder, LIFE - 1);
-	source.gated = true;
+	source->gated = true;
 	assert_holds(recorder, "key", "old");
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	cache_advance(recorder, 1);
 	source_open(&never, "never");
 	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
 	WAIT_UNTIL(cache_stats(recorder).load_waits == 1);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	assert_taker_ends(&taker, TW_OK, "loaded");
 	assert_holds(recorder, "key", "loaded");
 	assert_int_equal(never.loads, 0);
-	cache_recorder_close(recorder);
 }
 
 static uint64_t weigh_one(void *context, const void *key, size_t key_size, const void *value,
@@ -481,7 +449,7 @@ TEST(threads, adopted_weighed_and_sliding_value_is_reloaded)
 	assert_int_equal(cache_stats(recorder).bytes, 1);
 	cache_settle(recorder);
 	assert_int_equal(freed, 1);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 TEST(threads, keys_set_together_are_not_reloaded_together)
@@ -528,25 +496,20 @@ TEST(inline_and_threads, refreshing_may_be_as_far_off_as_the_clocks_end)
 	}
 }
 
-TEST(threads, stop_and_destroy_end_reloads)
+SOURCED(threads, stop_and_destroy_end_reloads, open_refreshing, .loaders = 1)
 {
-	struct source source;
-	struct cache_recorder *recorder =
-		open_refreshing(*state, &source, (struct tw_cache_options){.loaders = 1});
-
 	cache_set_letters(recorder, "ab");
 	cache_pass(recorder, OLD);
-	source.gated = true;
+	source->gated = true;
 	assert_holds(recorder, "a", "a");
-	gate_await(&source.gate);
+	gate_await(&source->gate);
 	assert_holds(recorder, "b", "b");
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	gate_open(&source.gate);
+	gate_open(&source->gate);
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
-	assert_int_equal(source.loads, 1);
+	assert_int_equal(source->loads, 1);
 	assert_removed(recorder, "a", TW_CAUSE_SHUTDOWN);
-	cache_recorder_close(recorder);
 }
 
 /* ---- Several threads ---- */

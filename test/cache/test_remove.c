@@ -9,11 +9,9 @@
 #include "support/cache_recorder.h"
 #include "support/gate.h"
 
-TEST(inline_and_threads, each_removal_has_its_cause)
+CACHED(inline_and_threads, each_removal_has_its_cause, TW_HOUR, .policy = TW_POLICY_LRU,
+       .max_entries = 3)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR,
-		(struct tw_cache_options){.policy = TW_POLICY_LRU, .max_entries = 3});
 	struct tw_cache_stats stats;
 
 	cache_set(recorder, "deleted", "deleted");
@@ -47,7 +45,6 @@ TEST(inline_and_threads, each_removal_has_its_cause)
 	recorder->cache = NULL;
 	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
 	assert_int_equal(removal_count(recorder), 13);
-	cache_recorder_close(recorder);
 }
 
 /* It is past its deadline, before its timer's tick: every removal has the cause expired. */
@@ -75,10 +72,8 @@ TEST(inline_and_threads, entry_past_its_deadline_always_has_expired)
 	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, destroy_reports_every_entry_as_shutdown)
+CACHED(inline_and_threads, destroy_reports_every_entry_as_shutdown, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	cache_set_for(recorder, "past", "past", INTERVAL * 6 / 5);
 	cache_set(recorder, "left", "left");
 	cache_pass(recorder, INTERVAL * 3 / 2);
@@ -86,7 +81,6 @@ TEST(inline_and_threads, destroy_reports_every_entry_as_shutdown)
 	recorder->cache = NULL;
 	assert_removed(recorder, "past", TW_CAUSE_SHUTDOWN);
 	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
-	cache_recorder_close(recorder);
 }
 
 /* Sets every entry again under another key, up to ten. */
@@ -105,10 +99,8 @@ static void set_again(struct cache_recorder *recorder, const struct tw_cache_ent
 		abort();
 }
 
-TEST(inline_and_threads, listener_may_call_the_cache)
+CACHED(inline_and_threads, listener_may_call_the_cache, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	recorder->on_remove = set_again;
 	cache_set_for(recorder, "0", "0", INTERVAL);
 	for (int i = 0; i < 30; i++)
@@ -116,7 +108,6 @@ TEST(inline_and_threads, listener_may_call_the_cache)
 	assert_int_equal(removal_count(recorder), 10);
 	assert_removed(recorder, "9", TW_CAUSE_EXPIRED);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close(recorder);
 }
 
 static void listener_must_not_wait_for_itself(struct cache_recorder *recorder,
@@ -128,10 +119,8 @@ static void listener_must_not_wait_for_itself(struct cache_recorder *recorder,
 	tw_cache_destroy(recorder->cache);
 }
 
-TEST(inline_and_threads, flush_and_destroy_in_a_listener_do_nothing)
+CACHED(inline_and_threads, flush_and_destroy_in_a_listener_do_nothing, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	recorder->on_remove = listener_must_not_wait_for_itself;
 	cache_set(recorder, "key", "value");
 	cache_set(recorder, "other", "value");
@@ -139,7 +128,6 @@ TEST(inline_and_threads, flush_and_destroy_in_a_listener_do_nothing)
 	cache_settle(recorder);
 	assert_int_equal(removal_count(recorder), 1);
 	assert_holds(recorder, "other", "value");
-	cache_recorder_close(recorder);
 }
 
 struct sleeper {
@@ -160,9 +148,8 @@ static void sleep_at_gate(struct cache_recorder *recorder, const struct tw_cache
 	atomic_fetch_sub(&sleeper->inside, 1);
 }
 
-TEST(pool, listener_that_sleeps_blocks_no_call_and_no_expiry)
+CACHED(pool, listener_that_sleeps_blocks_no_call_and_no_expiry, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct sleeper sleeper = {0};
 
 	gate_init(&sleeper.gate);
@@ -188,14 +175,12 @@ TEST(pool, listener_that_sleeps_blocks_no_call_and_no_expiry)
 	assert_int_equal(removal_count(recorder), 1002);
 	assert_int_equal(cache_stats(recorder).notified, 1002);
 	assert_int_equal(atomic_load(&sleeper.most_inside), 1);
-	cache_recorder_close(recorder);
 }
 
 enum { QUEUED_MOST = 10 };
 
-TEST(pool, removals_are_queued_while_the_listener_sleeps)
+CACHED(pool, removals_are_queued_while_the_listener_sleeps, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct sleeper sleeper = {0};
 
 	gate_init(&sleeper.gate);
@@ -216,12 +201,10 @@ TEST(pool, removals_are_queued_while_the_listener_sleeps)
 	cache_settle(recorder);
 	assert_int_equal(cache_stats(recorder).queued_removals, 0);
 	assert_int_equal(cache_stats(recorder).notified, QUEUED_MOST + 1);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, two_caches_share_a_wheel_and_one_is_destroyed)
+CACHED(inline_and_threads, two_caches_share_a_wheel_and_one_is_destroyed, 10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct tw_cache_options options = cache_recorder_options(recorder);
 	struct tw_cache *other;
 
@@ -239,13 +222,10 @@ TEST(inline_and_threads, two_caches_share_a_wheel_and_one_is_destroyed)
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_int_equal(times_removed(recorder, "one"), 500);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 500);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, destroy_reports_all_though_the_wheel_is_stopped)
+CACHED(inline_and_threads, destroy_reports_all_though_the_wheel_is_stopped, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	for (int i = 0; i < 300; i++)
 		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value", 5), TW_OK);
 	for (int i = 0; i < 100; i++)
@@ -257,14 +237,11 @@ TEST(inline_and_threads, destroy_reports_all_though_the_wheel_is_stopped)
 	assert_int_equal(removal_count(recorder), 300);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPLICIT), 101);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 199);
-	cache_recorder_close(recorder);
 }
 
 /* The pool removes expired entries while the flush looks for them. */
-TEST(inline_and_threads, flush_waits_for_removals_that_are_under_way)
+CACHED(inline_and_threads, flush_waits_for_removals_that_are_under_way, INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, INTERVAL);
-
 	for (int turn = 0; turn < TEST_SHARE_OF(3000); turn++) {
 		struct tw_cache_stats stats;
 		uint64_t removed = 0;
@@ -280,7 +257,6 @@ TEST(inline_and_threads, flush_waits_for_removals_that_are_under_way)
 		assert_int_equal(stats.entries, 0);
 		assert_int_equal(stats.notified, removed);
 	}
-	cache_recorder_close(recorder);
 }
 
 struct leaver {
@@ -347,9 +323,8 @@ static void stay_busy(void *argument)
 		may_fail(tw_after_func(busy->wheel, 0, stay_busy, busy, NULL));
 }
 
-TEST(threads, flush_waits_no_longer_than_the_pool_takes)
+CACHED(threads, flush_waits_no_longer_than_the_pool_takes, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct busy busy = {.wheel = recorder->wheel};
 
 	cache_set(recorder, "key", "value");
@@ -361,7 +336,6 @@ TEST(threads, flush_waits_no_longer_than_the_pool_takes)
 	assert_true(atomic_exchange(&busy.turns, BUSY_TURNS) < BUSY_TURNS);
 	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
 	WAIT_UNTIL(atomic_load(&busy.turns) >= BUSY_TURNS + BUSY_TASKS);
-	cache_recorder_close(recorder);
 }
 
 enum {

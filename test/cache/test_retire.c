@@ -149,7 +149,7 @@ TEST(inline_and_threads, memory_of_threads_counts_and_comes_back_when_they_end)
 	/* The threads' counts stay. */
 	assert_int_equal(cache_stats(recorder).misses, before.misses + COMING);
 	pthread_barrier_destroy(&coming.all);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 static void ignore(void *context, const struct tw_task *task)
@@ -258,11 +258,9 @@ static void set_another_often(struct cache_recorder *recorder)
 }
 
 /* Otherwise each set would cost more, the more entries a thread inside keeps from being freed. */
-TEST(inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look)
+CACHED_QUIET(inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look, TW_HOUR)
 {
 	enum { MANY = 200 };
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
 	struct epochs *epochs = &recorder->cache->shared.epochs;
 	struct reader *reader = epochs_add_reader(epochs);
 	const struct retiring_reader *thread = retiring_reader(epochs_reader(epochs));
@@ -287,5 +285,4 @@ TEST(inline, what_a_sleeping_reader_may_see_is_not_examined_at_each_look)
 	reader_leave(reader);
 	set_another_often(recorder);
 	assert_int_equal(thread->batched_count, 0);
-	cache_recorder_close(recorder);
 }

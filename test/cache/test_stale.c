@@ -67,12 +67,12 @@ TEST(inline_and_threads, failed_load_gives_the_old_value_and_says_so)
 	assert_taken(recorder, "key", &source, "new");
 	cache_settle(recorder);
 	assert_removed(recorder, "old", TW_CAUSE_EXPIRED);
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, old_value_leaves_in_its_time)
+CACHED_BY(inline_and_threads, old_value_leaves_in_its_time,
+	  open_stale(*state, (struct tw_cache_options){0}))
 {
-	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
 
 	source_open(&source, NULL);
@@ -92,12 +92,11 @@ TEST(inline_and_threads, old_value_leaves_in_its_time)
 	assert_removed(recorder, "old too", TW_CAUSE_EXPIRED);
 	assert_int_equal(cache_stats(recorder).entries, 1);
 	assert_holds(recorder, "for ever", "kept");
-	cache_recorder_close_balanced(recorder);
 }
 
-TEST(inline_and_threads, value_that_was_touched_is_stale_from_its_last_deadline_on)
+CACHED_BY(inline_and_threads, value_that_was_touched_is_stale_from_its_last_deadline_on,
+	  open_stale(*state, (struct tw_cache_options){0}))
 {
-	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
 
 	source_open(&source, NULL);
@@ -108,13 +107,11 @@ TEST(inline_and_threads, value_that_was_touched_is_stale_from_its_last_deadline_
 	assert_stale(recorder, "key", &source, "old");
 	cache_pass(recorder, 1 + 2 * INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close_balanced(recorder);
 }
 
-TEST(inline_and_threads, deleted_cleared_and_absent_values_are_not_given)
+CACHED_BY(inline_and_threads, deleted_cleared_and_absent_values_are_not_given,
+	  open_stale(*state, (struct tw_cache_options){.negative_expire = 5 * INTERVAL}))
 {
-	struct cache_recorder *recorder =
-		open_stale(*state, (struct tw_cache_options){.negative_expire = 5 * INTERVAL});
 	struct source source;
 
 	source_open(&source, NULL);
@@ -137,12 +134,11 @@ TEST(inline_and_threads, deleted_cleared_and_absent_values_are_not_given)
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	assert_not_taken(recorder, "c", &source, TW_SYSTEM);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close_balanced(recorder);
 }
 
-TEST(inline_and_threads, source_that_lost_the_key_ends_the_old_value)
+CACHED_BY(inline_and_threads, source_that_lost_the_key_ends_the_old_value,
+	  open_stale(*state, (struct tw_cache_options){0}))
 {
-	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
 
 	source_open(&source, NULL);
@@ -154,12 +150,11 @@ TEST(inline_and_threads, source_that_lost_the_key_ends_the_old_value)
 	assert_removed(recorder, "old", TW_CAUSE_EXPIRED);
 	source.status = TW_SYSTEM;
 	assert_not_taken(recorder, "key", &source, TW_SYSTEM);
-	cache_recorder_close_balanced(recorder);
 }
 
-TEST(inline_and_threads, what_was_set_during_the_load_is_not_given_as_old)
+CACHED_BY(inline_and_threads, what_was_set_during_the_load_is_not_given_as_old,
+	  open_stale(*state, (struct tw_cache_options){0}))
 {
-	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	struct source source;
 	struct taker taker;
 
@@ -172,7 +167,6 @@ TEST(inline_and_threads, what_was_set_during_the_load_is_not_given_as_old)
 	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_SYSTEM, NULL);
 	assert_holds(recorder, "key", "new");
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, old_values_make_room_before_live_ones)
@@ -212,14 +206,13 @@ TEST(inline_and_threads, old_values_make_room_before_live_ones)
 		assert_holds(recorder, "b", "new");
 		cache_settle(recorder);
 		assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 1);
-		cache_recorder_close_balanced(recorder);
+		cache_recorder_close(recorder);
 	}
 }
 
-TEST(inline_and_threads, value_that_has_expired_when_it_is_set_leaves_first)
+CACHED_BY(inline_and_threads, value_that_has_expired_when_it_is_set_leaves_first,
+	  open_stale(*state, (struct tw_cache_options){.max_entries = 4}))
 {
-	struct cache_recorder *recorder =
-		open_stale(*state, (struct tw_cache_options){.max_entries = 4});
 	const struct tw_cache_value past = {.data = "past", .size = 4, .deadline = 1};
 
 	for (const char *key = "uvwxyz"; *key; key++)
@@ -233,13 +226,11 @@ TEST(inline_and_threads, value_that_has_expired_when_it_is_set_leaves_first)
 	cache_settle(recorder);
 	assert_removed(recorder, "past", TW_CAUSE_EXPIRED);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SIZE), 3);
-	cache_recorder_close_balanced(recorder);
 }
 
-TEST(inline_and_threads, use_of_a_value_counts_from_its_deadline_on)
+CACHED_BY(inline_and_threads, use_of_a_value_counts_from_its_deadline_on,
+	  open_stale(*state, (struct tw_cache_options){.max_entries = 3}))
 {
-	struct cache_recorder *recorder =
-		open_stale(*state, (struct tw_cache_options){.max_entries = 3});
 	struct source source;
 
 	source_open(&source, NULL);
@@ -253,7 +244,6 @@ TEST(inline_and_threads, use_of_a_value_counts_from_its_deadline_on)
 	cache_pass(recorder, INTERVAL);
 	cache_set_for(recorder, "z", "z", TW_HOUR);
 	assert_stale(recorder, "old", &source, "old");
-	cache_recorder_close_balanced(recorder);
 }
 
 struct outcome {
@@ -308,9 +298,9 @@ TEST(threads, takes_of_all_kinds_are_given_the_old_value)
 }
 
 /* A hanging source is no failure; an old value is given even so. */
-TEST(inline_and_threads, take_that_times_out_is_given_the_old_value)
+CACHED_BY(inline_and_threads, take_that_times_out_is_given_the_old_value,
+	  open_stale(*state, (struct tw_cache_options){0}))
 {
-	struct cache_recorder *recorder = open_stale(*state, (struct tw_cache_options){0});
 	const struct tw_cache_entry *entry;
 	struct taker takers[2];
 	struct source source;
@@ -338,15 +328,13 @@ TEST(inline_and_threads, take_that_times_out_is_given_the_old_value)
 	assert_taker_ends(&takers[0], TW_OK, "new");
 	assert_taker_ends(&takers[1], TW_OK, "new");
 	assert_int_equal(never.loads, 0);
-	cache_recorder_close_balanced(recorder);
 }
 
 /* Deadlines are of all kinds, and lookups find them passed; each entry leaves in its own time. */
-TEST(inline_and_threads, many_old_values_leave_each_in_its_time)
+CACHED_BY(inline_and_threads, many_old_values_leave_each_in_its_time,
+	  open_stale(*state, (struct tw_cache_options){.shards = 2}))
 {
 	enum { COUNT = 2000, SPAN = 300 };
-	struct cache_recorder *recorder =
-		open_stale(*state, (struct tw_cache_options){.shards = 2});
 	static tw_duration ends[COUNT];
 	uint64_t seed = seed_choose();
 	struct random random = random_from(seed, 1);
@@ -381,5 +369,4 @@ TEST(inline_and_threads, many_old_values_leave_each_in_its_time)
 	}
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), COUNT);
-	cache_recorder_close_balanced(recorder);
 }

@@ -54,9 +54,8 @@ static void assert_all_is_closed(struct tw_cache *cache)
 	assert_status(tw_cache_delete(cache, "key", 0), TW_INVALID);
 }
 
-TEST(inline_and_threads, stopped_cache_answers_closed)
+CACHED(inline_and_threads, stopped_cache_answers_closed, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache_stats before;
 	struct tw_cache_stats after;
 
@@ -72,23 +71,17 @@ TEST(inline_and_threads, stopped_cache_answers_closed)
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 2);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, sliding_cache_answers_closed_too)
+CACHED(inline_and_threads, sliding_cache_answers_closed_too, TW_HOUR, .idle = TW_MINUTE)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.idle = TW_MINUTE});
-
 	cache_set(recorder, "key", "value");
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	assert_all_is_closed(recorder->cache);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, takes_that_wait_are_woken_and_the_load_goes_on)
+CACHED(inline_and_threads, takes_that_wait_are_woken_and_the_load_goes_on, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct load load;
 
 	source_open(&load.source, "loaded");
@@ -99,12 +92,10 @@ TEST(inline_and_threads, takes_that_wait_are_woken_and_the_load_goes_on)
 	assert_taker_ends(&load.first, TW_OK, "loaded");
 	/* It was not kept. */
 	assert_int_equal(cache_stats(recorder).inserts, 0);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, entries_expire_and_are_reported_after_the_stop)
+CACHED(inline_and_threads, entries_expire_and_are_reported_after_the_stop, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *pinned;
 
 	cache_set_for(recorder, "short", "expired", INTERVAL);
@@ -122,7 +113,6 @@ TEST(inline_and_threads, entries_expire_and_are_reported_after_the_stop)
 	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
 	assert_value(pinned, "left");
 	tw_cache_entry_release(pinned);
-	cache_recorder_close(recorder);
 }
 
 static void stop_in_listener(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
@@ -133,10 +123,8 @@ static void stop_in_listener(struct cache_recorder *recorder, const struct tw_ca
 		abort();
 }
 
-TEST(inline_and_threads, listener_may_stop_its_cache)
+CACHED(inline_and_threads, listener_may_stop_its_cache, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	recorder->on_remove = stop_in_listener;
 	cache_set(recorder, "key", "value");
 	cache_set(recorder, "other", "other");
@@ -146,7 +134,6 @@ TEST(inline_and_threads, listener_may_stop_its_cache)
 	tw_cache_destroy(recorder->cache);
 	recorder->cache = NULL;
 	assert_removed(recorder, "other", TW_CAUSE_SHUTDOWN);
-	cache_recorder_close(recorder);
 }
 
 static enum tw_status load_and_stop(void *argument, const void *key, size_t key_size,
@@ -159,9 +146,8 @@ static enum tw_status load_and_stop(void *argument, const void *key, size_t key_
 	return source_load(source, key, key_size, loading);
 }
 
-TEST(inline_and_threads, loader_may_stop_its_cache)
+CACHED(inline_and_threads, loader_may_stop_its_cache, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 	struct source source;
 
@@ -173,7 +159,6 @@ TEST(inline_and_threads, loader_may_stop_its_cache)
 	assert_value(entry, "loaded");
 	tw_cache_entry_release(entry);
 	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close(recorder);
 }
 
 /* ---- A server with threads that nobody joins ---- */

@@ -138,9 +138,8 @@ static uint64_t find_tagged(const struct tw_cache *cache, uint64_t tag, uint64_t
 }
 
 /* An empty slot before it has the tag 0, too. */
-TEST(inline, key_with_the_tag_of_empty_slots_is_found)
+CACHED_BY(inline, key_with_the_tag_of_empty_slots_is_found, open_limited(*state, 0, TW_POLICY_LRU))
 {
-	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
 	struct tw_cache *cache = recorder->cache;
 	uint64_t next = 1;
 	const uint64_t other = find_tagged(cache, 1, &next);
@@ -157,13 +156,11 @@ TEST(inline, key_with_the_tag_of_empty_slots_is_found)
 	assert_status(tw_cache_get(cache, &absent, sizeof(absent), &value, sizeof(value), &size),
 		      TW_NOT_FOUND);
 	assert_int_equal(size, 0);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline, table_of_a_cleared_cache_is_small_again)
+CACHED_BY(inline, table_of_a_cleared_cache_is_small_again, open_limited(*state, 0, TW_POLICY_LRU))
 {
 	enum { MANY = 20000 };
-	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
 	struct shard *shard = &recorder->cache->shards[0];
 
 	/* This also happens while a larger one is being made. */
@@ -172,7 +169,6 @@ TEST(inline, table_of_a_cleared_cache_is_small_again)
 	assert_true(shard_table(shard)->mask + 1 >= MANY / BUCKET_SLOTS);
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	assert_true(shard_table(shard)->mask + 1 <= MANY / BUCKET_SLOTS / 16);
-	cache_recorder_close(recorder);
 }
 
 /* ---- Another size ---- */

@@ -10,9 +10,8 @@
 #include "support/cache_source.h"
 #include "support/stats.h"
 
-TEST(inline_and_threads, value_is_loaded_once_and_then_found)
+CACHED(inline_and_threads, value_is_loaded_once_and_then_found, 10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct source source;
 
 	source_open(&source, "loaded");
@@ -25,12 +24,10 @@ TEST(inline_and_threads, value_is_loaded_once_and_then_found)
 	assert_int_equal(source.loads, 2);
 	assert_cache_counts(recorder->cache, .hits = 2, .misses = 3, .loads = 2, .inserts = 2,
 			    .entries = 1);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, many_takers_share_one_load)
+CACHED(inline_and_threads, many_takers_share_one_load, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct load load;
 
 	source_open(&load.source, "loaded");
@@ -40,7 +37,6 @@ TEST(inline_and_threads, many_takers_share_one_load)
 	assert_int_equal(load.source.loads, 1);
 	assert_cache_counts(recorder->cache, .misses = TAKERS + 2, .loads = 1, .load_waits = TAKERS,
 			    .inserts = 1, .entries = 1);
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, error_reaches_all_waiters_and_no_later_take)
@@ -68,9 +64,8 @@ TEST(inline_and_threads, error_reaches_all_waiters_and_no_later_take)
 	}
 }
 
-TEST(inline_and_threads, empty_value_is_a_value)
+CACHED(inline_and_threads, empty_value_is_a_value, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 	struct source source;
 
@@ -80,12 +75,10 @@ TEST(inline_and_threads, empty_value_is_a_value)
 	assert_non_null(tw_cache_entry_value(entry, NULL));
 	tw_cache_entry_release(entry);
 	assert_int_equal(source.loads, 1);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, loader_chooses_the_lifetime)
+CACHED(inline_and_threads, loader_chooses_the_lifetime, 20 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 20 * INTERVAL);
 	struct source source;
 
 	source_open(&source, "value");
@@ -101,12 +94,11 @@ TEST(inline_and_threads, loader_chooses_the_lifetime)
 	assert_holds_none(recorder, "cache's own");
 	cache_pass(recorder, TW_HOUR);
 	assert_holds(recorder, "for ever", "value");
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, lifetime_of_a_loaded_value_counts_from_the_end_of_the_load)
+CACHED(inline_and_threads, lifetime_of_a_loaded_value_counts_from_the_end_of_the_load,
+       10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct taker taker;
 	struct source source;
 
@@ -116,7 +108,6 @@ TEST(inline_and_threads, lifetime_of_a_loaded_value_counts_from_the_end_of_the_l
 	gate_open(&source.gate);
 	assert_taker_ends(&taker, TW_OK, "value");
 	assert_lives_for(recorder, "key", "value", 10 * INTERVAL);
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, waiter_gives_up_at_its_own_limit)
@@ -144,10 +135,8 @@ TEST(inline_and_threads, waiter_gives_up_at_its_own_limit)
 	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, load_blocks_no_other_key_and_no_other_call)
+CACHED(inline_and_threads, load_blocks_no_other_key_and_no_other_call, TW_HOUR, .shards = 1)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_with(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	struct taker loader;
 	struct source source;
 	struct source other;
@@ -162,7 +151,6 @@ TEST(inline_and_threads, load_blocks_no_other_key_and_no_other_call)
 	assert_holds_none(recorder, "key");
 	gate_open(&source.gate);
 	assert_taker_ends(&loader, TW_OK, "loaded");
-	cache_recorder_close(recorder);
 }
 
 /* Loads one key and then takes the other's. */
@@ -191,9 +179,8 @@ static void *take_other(void *argument)
 	return NULL;
 }
 
-TEST(inline_and_threads, loader_that_takes_its_own_key_gets_an_error)
+CACHED(inline_and_threads, loader_that_takes_its_own_key_gets_an_error, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 	struct source source;
 
@@ -207,7 +194,6 @@ TEST(inline_and_threads, loader_that_takes_its_own_key_gets_an_error)
 	assert_null(entry);
 	/* The refused take has not waited. */
 	assert_cache_counts(recorder->cache, .misses = 2, .loads = 1, .load_errors = 1);
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, loaders_that_wait_for_each_other_end_by_their_wait)
@@ -254,9 +240,8 @@ static enum tw_status load_chain(void *argument, const void *key, size_t key_siz
 	return status != TW_OK ? status : give_copied(loading, key, key_size, 0);
 }
 
-TEST(inline_and_threads, loader_may_take_other_keys)
+CACHED(inline_and_threads, loader_may_take_other_keys, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 
 	assert_status(tw_cache_take(recorder->cache, "9", 1, load_chain, recorder, 0, &entry),
@@ -265,7 +250,6 @@ TEST(inline_and_threads, loader_may_take_other_keys)
 	tw_cache_entry_release(entry);
 	assert_int_equal(cache_stats(recorder).loads, 10);
 	assert_holds(recorder, "0", "0");
-	cache_recorder_close(recorder);
 }
 
 /* A listener may be waiting for this very load. */
@@ -280,14 +264,12 @@ static enum tw_status load_flushing(void *argument, const void *key, size_t key_
 	return give_copied(loading, key, key_size, 0);
 }
 
-TEST(inline_and_threads, flush_and_destroy_in_a_loader_do_nothing)
+CACHED(inline_and_threads, flush_and_destroy_in_a_loader_do_nothing, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 
 	assert_status(tw_cache_take(recorder->cache, "key", 3, load_flushing, recorder, 0, &entry),
 		      TW_OK);
 	tw_cache_entry_release(entry);
 	assert_holds(recorder, "key", "key");
-	cache_recorder_close(recorder);
 }

@@ -80,10 +80,8 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-TEST(inline, each_meets_what_stays_once)
+CACHED_QUIET(inline, each_meets_what_stays_once, TW_HOUR, .shards = 1)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	struct shard *shard = &recorder->cache->shards[0];
 	struct walks walks;
 	pthread_t thread = walks_begin(&walks, recorder->cache);
@@ -95,5 +93,4 @@ TEST(inline, each_meets_what_stays_once)
 			assert_int_equal(walks.visits[key], 1);
 	}
 	walks_end(&walks, thread);
-	cache_recorder_close(recorder);
 }

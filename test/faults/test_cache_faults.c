@@ -369,10 +369,9 @@ static enum tw_status load_without_memory(void *argument, const void *key, size_
 	return *size > 5 ? give_copied(loading, value, *size, 0) : TW_OK;
 }
 
-TEST(inline, loader_sees_that_there_is_no_memory_for_its_value)
+CACHED(inline, loader_sees_that_there_is_no_memory_for_its_value, TW_HOUR)
 {
 	static const size_t sizes[] = {0, 5, 4 << 20};
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	const struct tw_cache_entry *entry;
 
 	for (int i = 0; i < 3; i++) {
@@ -391,7 +390,6 @@ TEST(inline, loader_sees_that_there_is_no_memory_for_its_value)
 		tw_cache_entry_release(entry);
 		assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
 	}
-	cache_recorder_close_balanced(recorder);
 }
 
 static enum tw_status load_new(void *argument, const void *key, size_t key_size,
@@ -424,7 +422,7 @@ TEST(inline, refresh_without_memory_is_for_the_next_lookup)
 	assert_holds(recorder, "key", "old");
 	cache_pass(recorder, 0);
 	assert_holds(recorder, "key", "new");
-	cache_recorder_close_balanced(recorder);
+	cache_recorder_close(recorder);
 }
 
 struct pass {
@@ -441,9 +439,8 @@ static void advance_by(void *argument)
 }
 
 /* The thread that drives the wheel reports removals. */
-TEST(inline, removals_are_reported_by_a_thread_without_memory)
+CACHED(inline, removals_are_reported_by_a_thread_without_memory, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct pass pass = {recorder, 10 * INTERVAL, TW_OK};
 
 	cache_set_for(recorder, "key", "expires", 5 * INTERVAL);
@@ -452,7 +449,6 @@ TEST(inline, removals_are_reported_by_a_thread_without_memory)
 	assert_status(pass.status, TW_OK);
 	assert_int_equal(removal_count(recorder), 1);
 	assert_removed(recorder, "expires", TW_CAUSE_EXPIRED);
-	cache_recorder_close_balanced(recorder);
 }
 
 static void set_in_stopped_cache(void *cache)
@@ -462,9 +458,8 @@ static void set_in_stopped_cache(void *cache)
 }
 
 /* A thread without a reader needs memory for one, and then for the entry. */
-TEST(inline, set_after_the_stop_is_refused_without_memory_too)
+CACHED(inline, set_after_the_stop_is_refused_without_memory_too, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct blocked_call call;
 
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
@@ -473,7 +468,6 @@ TEST(inline, set_after_the_stop_is_refused_without_memory_too)
 	blocked_call_end(&call);
 	set_in_stopped_cache(recorder->cache);
 	(void)end_faults();
-	cache_recorder_close(recorder);
 }
 
 static void destroy_cache(void *cache)
@@ -481,13 +475,10 @@ static void destroy_cache(void *cache)
 	tw_cache_destroy(cache);
 }
 
-TEST(inline, cache_is_destroyed_without_memory)
+CACHED(inline, cache_is_destroyed_without_memory, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-
 	cache_set_letters(recorder, "abc");
 	call_without_memory(destroy_cache, recorder->cache);
 	recorder->cache = NULL;
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 3);
-	cache_recorder_close(recorder);
 }

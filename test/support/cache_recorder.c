@@ -77,27 +77,22 @@ struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, 
 
 void cache_recorder_close(struct cache_recorder *recorder)
 {
-	if (recorder->cache)
+	if (recorder->cache) {
+		/* What is due may leave in another thread until then. */
+		may_fail(tw_cache_flush(recorder->cache));
+		assert_balanced(recorder->cache);
 		cache_check(recorder->cache);
+	}
 	tw_cache_destroy(recorder->cache);
 	tw_destroy(recorder->wheel);
 	journal_destroy(&recorder->removals);
 	free(recorder);
 }
 
-void cache_recorder_give(const struct variant *variant, tw_duration expire,
-			 struct tw_cache_options more, void (*run)(struct cache_recorder *))
+void cache_recorder_give(struct cache_recorder *recorder, void (*run)(struct cache_recorder *))
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(variant, expire, more);
-
 	run(recorder);
 	atomic_store(&recorder->is_over, true);
-	cache_recorder_close(recorder);
-}
-
-void cache_recorder_close_balanced(struct cache_recorder *recorder)
-{
-	assert_balanced(recorder->cache);
 	cache_recorder_close(recorder);
 }
 

@@ -56,21 +56,24 @@ struct cache_recorder *cache_recorder_open_with(const struct variant *variant, t
 /* Opens a recorder with `more` options and no listener: no removal is recorded. */
 struct cache_recorder *cache_recorder_open_quiet(const struct variant *variant, tw_duration expire,
 						 struct tw_cache_options more);
-/* Destroys the recorder, its wheel, and its cache if there is one. */
+/* Destroys the recorder, its wheel, and its cache if there is one, whose counts must agree. */
 void cache_recorder_close(struct cache_recorder *recorder);
 
 /* CACHED(kind, name, TW_HOUR, .max_entries = 5) { ... } is a case with an open cache `recorder`
- * whose entries live that long, and with these options, or none. It is closed when the case has
- * returned: by then no call or function may use a variable of the case. */
-#define CACHED(kind, name, expire, ...)                      \
-	TEST_GIVEN(                                          \
-		kind, name, struct cache_recorder *recorder, \
-		cache_recorder_give(*state, expire, (struct tw_cache_options){__VA_ARGS__}, name))
-void cache_recorder_give(const struct variant *variant, tw_duration expire,
-			 struct tw_cache_options more, void (*run)(struct cache_recorder *));
-
-/* Closes a recorder whose cache is at rest, and whose counts must agree. */
-void cache_recorder_close_balanced(struct cache_recorder *recorder);
+ * whose entries live that long, and with these options, or none; CACHED_QUIET() one without a
+ * listener; CACHED_BY() one that the expression `open` opens for the variant *state. It is closed
+ * when the case has returned: by then no call or function may use a variable of the case. */
+#define CACHED(kind, name, expire, ...) \
+	CACHED_BY(                      \
+		kind, name,             \
+		cache_recorder_open_with(*state, expire, (struct tw_cache_options){__VA_ARGS__}))
+#define CACHED_QUIET(kind, name, expire, ...) \
+	CACHED_BY(                            \
+		kind, name,                   \
+		cache_recorder_open_quiet(*state, expire, (struct tw_cache_options){__VA_ARGS__}))
+#define CACHED_BY(kind, name, open) \
+	TEST_GIVEN(kind, name, struct cache_recorder *recorder, cache_recorder_give(open, name))
+void cache_recorder_give(struct cache_recorder *recorder, void (*run)(struct cache_recorder *));
 
 /* Returns the default weight of an entry: its cell, and its share of the table. */
 uint64_t cache_weight(size_t key_size, size_t value_size);

@@ -6,6 +6,17 @@
 
 #include "wait.h"
 
+void source_give(source_opener *open, void *state, struct tw_cache_options more,
+		 void (*run)(SOURCED_PARAMETERS))
+{
+	struct source source;
+	struct cache_recorder *recorder = open(state, &source, more);
+
+	run(recorder, &source);
+	atomic_store(&recorder->is_over, true);
+	cache_recorder_close(recorder);
+}
+
 enum tw_status source_load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {

@@ -29,6 +29,18 @@ void source_open(struct source *source, const char *value);
 enum tw_status source_load(void *source, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading);
 
+/* SOURCED(kind, name, open, .stale_if_error = 5) { ... } is a case with an open cache `recorder`
+ * that loads from `source`. `open` opens both, for a variant and with such options; the cache is
+ * closed when the case has returned. */
+typedef struct cache_recorder *source_opener(void *state, struct source *source,
+					     struct tw_cache_options more);
+#define SOURCED(kind, name, open, ...)             \
+	TEST_GIVEN(kind, name, SOURCED_PARAMETERS, \
+		   source_give(open, *state, (struct tw_cache_options){__VA_ARGS__}, name))
+#define SOURCED_PARAMETERS struct cache_recorder *recorder, struct source *source
+void source_give(source_opener *open, void *state, struct tw_cache_options more,
+		 void (*run)(SOURCED_PARAMETERS));
+
 /* Calls tw_cache_take with the source. Any thread may call it. */
 enum tw_status take(struct cache_recorder *recorder, const char *key, struct source *source,
 		    tw_duration wait, const struct tw_cache_entry **entry);
