@@ -98,7 +98,7 @@ static void in_task(struct model *model, enum model_way way, const struct tw_tas
 	if (!task->key) {
 		/* An alarm's run does not set it. */
 		model->now = model_now(model);
-		/* They are so many that some are for the same timer. */
+		/* Some of up to 20 are for the same timer. */
 		for (uint64_t i = random_below(random, 20); i < 20; i++)
 			wheel_user_act(user, commands_for_handles);
 		model->in_task = false;
