@@ -99,8 +99,10 @@ static void worker_look(struct board *board)
 
 /* ---- The calls ---- */
 
-static void board_free(struct board *board)
+void board_stop(struct board *board)
 {
+	if (!board)
+		return;
 	for (size_t i = 0; i < board->space_count; i++)
 		tw_redis_close(board->spaces[i].redis);
 	pthread_mutex_destroy(&board->lock);
@@ -150,14 +152,8 @@ enum tw_status board_start(struct board **board, struct tw_redis_worker *worker,
 	if (status == TW_OK)
 		*board = started;
 	else
-		board_free(started);
+		board_stop(started);
 	return status;
-}
-
-void board_stop(struct board *board)
-{
-	if (board)
-		board_free(board);
 }
 
 void board_look(struct board *board)

@@ -23,14 +23,13 @@
 #include <unistd.h>
 
 #include <microhttpd.h>
-#include <openssl/evp.h>
 
 #include "host_name.h"
 #include "page.h"
 #include "pages.h"
 
 enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 5, REQUEST_MAX = 16 * 1024, BACKLOG = 64 };
-enum { NAME_MAX_SIZE = 256, POLICY_SIZE = 512, DIGEST_SIZE = 32, DIGEST_TEXT_SIZE = 48 };
+enum { NAME_MAX_SIZE = 256 };
 
 struct listener {
 	/* These are constant while it serves. */
@@ -38,8 +37,7 @@ struct listener {
 	struct board *board;
 	char host[NAME_MAX_SIZE];     /* the address's host, without brackets */
 	char name[NAME_MAX_SIZE + 8]; /* the address, with its real port */
-	char policy[POLICY_SIZE];
-	int descriptor; /* -1 once the daemon has it */
+	int descriptor;               /* -1 once the daemon has it */
 	struct MHD_Daemon *daemon;
 };
 
@@ -247,12 +245,11 @@ static size_t route_find(const char *path)
 }
 
 /* Adds the headers. Returns false without memory. */
-static bool headers_add(const struct listener *listener, struct MHD_Response *response,
-			const struct answer *answer)
+static bool headers_add(struct MHD_Response *response, const struct answer *answer)
 {
 	const char *const headers[][2] = {
 		{"Content-Type", answer->type},
-		{"Content-Security-Policy", listener->policy},
+		{"Content-Security-Policy", page_policy},
 		{"X-Content-Type-Options", "nosniff"},
 		{"Referrer-Policy", "no-referrer"},
 		{"Cross-Origin-Resource-Policy", "same-origin"},
@@ -268,8 +265,7 @@ static bool headers_add(const struct listener *listener, struct MHD_Response *re
 	return added;
 }
 
-static enum MHD_Result answer_send(const struct listener *listener,
-				   struct MHD_Connection *connection, struct answer *answer)
+static enum MHD_Result answer_send(struct MHD_Connection *connection, struct answer *answer)
 {
 	struct MHD_Response *response;
 	enum MHD_Result result;
@@ -283,7 +279,7 @@ static enum MHD_Result answer_send(const struct listener *listener,
 		free(answer->text);
 		return MHD_NO;
 	}
-	result = headers_add(listener, response, answer)
+	result = headers_add(response, answer)
 			 ? MHD_queue_response(connection, answer->status, response)
 			 : MHD_NO;
 	MHD_destroy_response(response);
@@ -314,43 +310,7 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 		answer_plainly(&answer, MHD_HTTP_NOT_FOUND, "there is no such page\n");
 	else
 		routes[route].answer(listener, &answer);
-	return answer_send(listener, connection, &answer);
-}
-
-/* ---- The policy ---- */
-
-/* Writes "sha256-..." of the page's part between the two texts, which it has. Returns false without
- * memory. */
-static bool part_digest(const char *begin, const char *end, char text[DIGEST_TEXT_SIZE + 8])
-{
-	const char *from = memmem(page_html, page_html_size, begin, strlen(begin));
-	const char *to;
-	unsigned char digest[DIGEST_SIZE];
-
-	assert(from);
-	from += strlen(begin);
-	to = memmem(from, page_html_size - (size_t)(from - page_html), end, strlen(end));
-	assert(to);
-	if (!EVP_Digest(from, (size_t)(to - from), digest, NULL, EVP_sha256(), NULL))
-		return false;
-	strcpy(text, "sha256-");
-	EVP_EncodeBlock((unsigned char *)text + strlen(text), digest, DIGEST_SIZE);
-	return true;
-}
-
-static bool policy_write(struct listener *listener)
-{
-	char script[DIGEST_TEXT_SIZE + 8];
-	char style[DIGEST_TEXT_SIZE + 8];
-
-	if (!part_digest("<script>", "</script>", script) ||
-	    !part_digest("<style>", "</style>", style))
-		return false;
-	snprintf(listener->policy, sizeof(listener->policy),
-		 "default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; "
-		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-		 script, style);
-	return true;
+	return answer_send(connection, &answer);
 }
 
 /* ---- The calls ---- */
@@ -360,7 +320,7 @@ struct listener *listener_open(const struct listener_options *options)
 	struct listener *listener = calloc(1, sizeof(*listener));
 	const char *failure = "out of memory";
 
-	if (listener && policy_write(listener)) {
+	if (listener) {
 		listener->options = options;
 		listener->descriptor = -1;
 		failure = listener_listen(listener);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* page is page.html, which embed.sh puts into the program. */
+/* page is page.html, which embed.sh puts into the program, and the policy that lets a browser run its
+ * script and use its style. */
 #ifndef TWR_PAGE_H
 #define TWR_PAGE_H
 
@@ -7,5 +8,6 @@
 
 extern const char page_html[];
 extern const size_t page_html_size;
+extern const char page_policy[];
 
 #endif

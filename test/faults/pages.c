@@ -8,14 +8,9 @@
 #include <sys/socket.h>
 
 #include <microhttpd.h>
-#include <openssl/evp.h>
 
 int __real_listen(int descriptor, int backlog);
 int __wrap_listen(int descriptor, int backlog);
-int __real_EVP_Digest(const void *bytes, size_t size, unsigned char *digest, unsigned *digest_size,
-		      const EVP_MD *type, ENGINE *engine);
-int __wrap_EVP_Digest(const void *bytes, size_t size, unsigned char *digest, unsigned *digest_size,
-		      const EVP_MD *type, ENGINE *engine);
 struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port,
 					   MHD_AcceptPolicyCallback accept, void *accept_context,
 					   MHD_AccessHandlerCallback answer, void *answer_context,
@@ -32,14 +27,6 @@ enum MHD_Result __wrap_MHD_add_response_header(struct MHD_Response *response, co
 int __wrap_listen(int descriptor, int backlog)
 {
 	return allocation_fails() ? -1 : __real_listen(descriptor, backlog);
-}
-
-int __wrap_EVP_Digest(const void *bytes, size_t size, unsigned char *digest, unsigned *digest_size,
-		      const EVP_MD *type, ENGINE *engine)
-{
-	return allocation_fails()
-		       ? 0
-		       : __real_EVP_Digest(bytes, size, digest, digest_size, type, engine);
 }
 
 struct MHD_Daemon *__wrap_MHD_start_daemon(unsigned flags, uint16_t port,

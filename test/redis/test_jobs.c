@@ -233,8 +233,8 @@ static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsign
 STORED(fixture, claim_whose_reply_was_lost_is_given_back_and_no_other)
 {
 	struct tw_redis *redis = fixture->redis;
-	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1};
-	struct claim other = {.bytes = 100000, .worker = 8, .number = 1, .again = true};
+	struct claim claim = {.bytes = 100000, .worker = "7", .number = 1};
+	struct claim other = {.bytes = 100000, .worker = "8", .number = 1, .again = true};
 	struct found first;
 	unsigned attempt;
 
@@ -261,7 +261,7 @@ STORED(fixture, claim_whose_reply_was_lost_is_given_back_and_no_other)
 STORED(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
 {
 	struct tw_redis *redis = fixture->redis;
-	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1};
+	struct claim claim = {.bytes = 100000, .worker = "7", .number = 1};
 	struct tw_redis_batch *batch = claim_new(redis, "a", TW_MINUTE);
 	unsigned attempt;
 
@@ -276,7 +276,7 @@ STORED(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
 
 STORED(fixture, small_claim_leaves_no_note)
 {
-	struct claim claim = {.bytes = 100000, .worker = 7, .number = 1, .note = 1000};
+	struct claim claim = {.bytes = 100000, .worker = "7", .number = 1, .note = 1000};
 	char pattern[64];
 	unsigned attempt;
 	int64_t keys;

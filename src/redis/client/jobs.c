@@ -35,15 +35,11 @@ enum {
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease, const struct claim *claim)
 {
-	char name[24] = "";
-
-	if (claim->worker)
-		snprintf(name, sizeof(name), "%016" PRIx64, claim->worker);
 	eval_begin(eval, &script_claim, space, shard);
 	eval_number(eval, (int64_t)limit);
 	eval_number(eval, delay_to_ms(lease));
 	eval_number(eval, (int64_t)claim->bytes);
-	eval_text(eval, name);
+	eval_text(eval, claim->worker ? claim->worker : "");
 	eval_number(eval, (int64_t)claim->number);
 	eval_number(eval, claim->again);
 	eval_number(eval, (int64_t)claim->note);

@@ -44,8 +44,8 @@ struct letters {
 /* A claim has these arguments, besides limit and lease. */
 struct claim {
 	size_t bytes; /* the most of keys and records; from 64 KiB on, one task of any size */
-	/* The worker's name. With 0 the claim leaves no note and ignores limits of groups. */
-	uint64_t worker;
+	/* The worker's name. With NULL the claim leaves no note and ignores limits of groups. */
+	const char *worker;
 	uint64_t number; /* one more after each reply */
 	bool again;      /* a reply to this number was lost, and its tasks are given back */
 	size_t note;     /* a reply of this many bytes leaves a note of the claim */

@@ -14,10 +14,5 @@ if leased(redis.call('HGET', KEYS[3], key), score) then
 	return -3
 end
 grouping().leave(key, score)
-if again(key) then
-	return 0
-end
-redis.call('ZREM', KEYS[1], key)
-redis.call('HDEL', KEYS[2], key)
-redis.call('HDEL', KEYS[3], key)
+finish(key)
 return 0

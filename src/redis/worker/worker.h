@@ -196,7 +196,7 @@ struct tw_redis_worker {
 	struct fork_guard guard; /* a fork's child may not use it */
 
 	struct source *sources; /* at least one; they share the connections */
-	uint64_t name;          /* random */
+	char name[20];          /* random hexadecimal digits */
 	tw_duration begun;      /* monotonic */
 	size_t source_count;
 

@@ -14,8 +14,6 @@
  */
 #include "worker.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,11 +308,8 @@ static size_t row_has(const struct group_row *row)
 
 static void question_begin(struct source *source, struct eval *eval)
 {
-	char name[24];
-
-	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
 	eval_begin(eval, &script_group_permit, &source->redis->space, SHARD_NONE);
-	eval_text(eval, name);
+	eval_text(eval, source->worker->name);
 	eval_number(eval, delay_to_ms(2 * source->worker->options.lease));
 }
 

@@ -9,6 +9,8 @@
  *
  * Only the main thread uses Redis. Running tasks go on while Redis is away or slow.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -181,7 +183,7 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)
 		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);
 	worker->random |= 1;
-	worker->name = worker->random;
+	snprintf(worker->name, sizeof(worker->name), "%016" PRIx64, worker->random);
 	worker_turn_init(worker);
 	worker->begun = clock_read_real(CLOCK_MONOTONIC);
 	return sources_open(worker, redis_options, error);

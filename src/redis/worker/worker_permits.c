@@ -11,8 +11,6 @@
 
 #include "worker.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 
@@ -48,13 +46,11 @@ bool permits_are_due(const struct source *source, size_t wanted)
 void permits_write(struct source *source, struct eval *eval, size_t wanted)
 {
 	struct permits *permits = &source->permits;
-	char name[24];
 
 	permits->asked = source->stats.held + permits->claims;
 	permits->asked_at = clock_read_real(CLOCK_MONOTONIC);
-	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
 	eval_begin(eval, &script_permit, &source->redis->space, SHARD_NONE);
-	eval_text(eval, name);
+	eval_text(eval, source->worker->name);
 	eval_number(eval, (int64_t)permits->asked);
 	eval_number(eval, (int64_t)wanted);
 	eval_number(eval, (int64_t)permits->left);

@@ -44,14 +44,12 @@ static void text_write(const struct source *source, tw_duration now, char *text)
 void present_write(struct source *source, struct eval *eval)
 {
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	char name[24];
 	char text[TEXT_ROOM];
 
 	source->present_at = now + present_apart;
-	snprintf(name, sizeof(name), "%016" PRIx64, source->worker->name);
 	text_write(source, now, text);
 	eval_begin(eval, &script_present, &source->redis->space, SHARD_NONE);
-	eval_text(eval, name);
+	eval_text(eval, source->worker->name);
 	eval_text(eval, text);
 	eval_number(eval, delay_to_ms(PRESENT_TIME));
 }

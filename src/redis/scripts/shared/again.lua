@@ -43,3 +43,15 @@ local function again(key, oldest)
 	hint(due)
 	return true, skipped
 end
+
+-- Ends an occurrence, as again() does, or a task that does not recur.
+local function finish(key, oldest)
+	local recurs, skipped = again(key, oldest)
+
+	if not recurs then
+		redis.call('ZREM', KEYS[1], key)
+		redis.call('HDEL', KEYS[2], key)
+		redis.call('HDEL', KEYS[3], key)
+	end
+	return skipped or 0
+end

@@ -1,15 +1,3 @@
--- Ends an occurrence, as again() does, or a task that does not recur. Needs again.
-local function finish(key, oldest)
-	local recurs, skipped = again(key, oldest)
-
-	if not recurs then
-		redis.call('ZREM', KEYS[1], key)
-		redis.call('HDEL', KEYS[2], key)
-		redis.call('HDEL', KEYS[3], key)
-	end
-	return skipped or 0
-end
-
 -- Makes a task a dead letter, with its record (nil: there is none, and no letter). A recurring task
 -- goes on with its next occurrence, so the letter of this one has a key of its own, KEY#due=TIME,
 -- which lies in the same shard (space.c). Keys have at most 1024 bytes, so a longer one keeps only
@@ -21,8 +9,6 @@ local function bury(key, attempts, record, reason)
 	if record then
 		redis.call('HSET', KEYS[5], letter,
 			string.format('%d:%d:%d:', now, attempts, #reason) .. reason .. record)
-	end
-	if record then
 		redis.call('ZADD', KEYS[8], string.format('%d', now), letter)
 	end
 	finish(key)
