@@ -20,7 +20,9 @@ echo '#include "twr/page.h"'
 printf '\nconst char page_html[] = {\n'
 od -An -v -tu1 "$page" | sed 's/ *\([0-9][0-9]*\)/\1,/g; s/^/	/'
 printf '};\nconst size_t page_html_size = sizeof(page_html);\n'
-printf '\nconst char page_policy[] = "default-src '"'none'"'; script-src '"'sha256-%s'; "'"\n' \
-	"$(digest script)"
-printf '\t"style-src '"'sha256-%s'"'; connect-src '"'self'; base-uri 'none'; "'"\n' "$(digest style)"
-printf '\t"form-action '"'none'; frame-ancestors 'none'"'";\n'
+cat <<END
+
+const char page_policy[] = "default-src 'none'; script-src 'sha256-$(digest script)'; "
+	"style-src 'sha256-$(digest style)'; connect-src 'self'; "
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+END

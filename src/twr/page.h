@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* page is page.html, which embed.sh puts into the program, and the policy that lets a browser run its
- * script and use its style. */
+/* page is page.html, which embed.sh puts into the program, and the policy that names its script and
+ * its style. */
 #ifndef TWR_PAGE_H
 #define TWR_PAGE_H
 
