@@ -41,13 +41,25 @@ enum step_kind {
 	STEP_KINDS
 };
 
+/* A step is an eval for a shard. It is under way from its turn until the eval has ended, which may
+ * be many turns later. */
+struct step {
+	enum step_kind kind;
+	struct worker_shard *shard;
+	struct list link; /* in the list of steps under way */
+	bool under_way;
+	struct eval eval;
+	struct list leases;
+	struct run_list runs;
+	size_t limit; /* the most tasks of a claim */
+};
+
 /* A worker's part of a shard. The main thread alone uses it. */
 struct worker_shard {
 	/* These are constant after the start. */
 	struct source *source;
 	unsigned number;
-	unsigned slot;      /* in a cluster */
-	struct step *steps; /* one of each kind */
+	unsigned slot; /* in a cluster */
 
 	size_t asked;                /* its own steps under way; it begins none meanwhile */
 	bool is_free;                /* it may begin steps in this turn */
@@ -65,19 +77,7 @@ struct worker_shard {
 	struct list leases;              /* leases to extend */
 	struct list schedules;           /* next times to write */
 	struct run_list ends[STEP_ENDS]; /* ended runs to report */
-};
-
-/* A step is an eval for a shard. It is under way from its turn until the eval has ended, which may
- * be many turns later. */
-struct step {
-	enum step_kind kind;
-	struct worker_shard *shard;
-	struct list link; /* in the list of steps under way */
-	bool under_way;
-	struct eval eval;
-	struct list leases;
-	struct run_list runs;
-	size_t limit; /* the most tasks of a claim */
+	struct step steps[STEP_KINDS];
 };
 
 /* Trouble is why the worker cannot do its work. */
@@ -206,7 +206,6 @@ struct tw_redis_worker {
 	struct hints hints;
 	struct tw_redis *spaces[TW_REDIS_SOURCES_MAX]; /* the handles of the sources */
 	size_t first_source;    /* modulo their number, the one that has room first */
-	struct step *steps;     /* STEP_KINDS for each shard */
 	struct list asked;      /* the steps under way */
 	struct list dials;      /* node dials */
 	struct trouble trouble; /* Redis is away */

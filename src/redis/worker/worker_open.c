@@ -77,35 +77,6 @@ static size_t shard_count(const struct tw_redis_worker *worker)
 	return shards;
 }
 
-/* Returns the most steps of a turn: one for each kind of each shard. */
-static size_t step_room(const struct tw_redis_worker *worker)
-{
-	return shard_count(worker) * STEP_KINDS;
-}
-
-static enum tw_status steps_create(struct tw_redis_worker *worker)
-{
-	struct step *step = calloc(step_room(worker), sizeof(*step));
-
-	worker->steps = step;
-	if (!step)
-		return TW_NO_MEMORY;
-	for (size_t i = 0; i < worker->source_count; i++) {
-		struct source *source = &worker->sources[i];
-
-		for (unsigned k = 0; k < source->shard_count; k++, step += STEP_KINDS)
-			source->shards[k].steps = step;
-	}
-	return TW_OK;
-}
-
-static void steps_free(struct tw_redis_worker *worker)
-{
-	for (size_t i = 0; worker->steps && i < step_room(worker); i++)
-		eval_free(&worker->steps[i].eval);
-	free(worker->steps);
-}
-
 static enum tw_status runners_start(struct tw_redis_worker *worker)
 {
 	const struct tw_redis_worker_options *options = &worker->options;
@@ -141,12 +112,9 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 
 	list_init(&worker->asked);
 	list_init(&worker->dials);
-	status = steps_create(worker);
-	if (status != TW_OK)
-		goto no_steps;
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
-		goto no_steps;
+		goto no_wheel;
 	status = mailbox_init(&worker->mailbox);
 	if (status != TW_OK)
 		goto no_mailbox;
@@ -162,8 +130,7 @@ no_runners:
 	mailbox_destroy(&worker->mailbox);
 no_mailbox:
 	tw_destroy(worker->wheel);
-no_steps:
-	steps_free(worker);
+no_wheel:
 	return error_set(error, status, "%s", tw_status_text(status));
 }
 
@@ -280,7 +247,6 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 	hints_end(&worker->hints);
 	mailbox_destroy(&worker->mailbox);
 	tw_destroy(worker->wheel);
-	steps_free(worker);
 	worker_free(worker);
 	pthread_setcancelstate(state, &state);
 	return TW_OK;

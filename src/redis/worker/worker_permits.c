@@ -11,7 +11,6 @@
 
 #include "worker.h"
 
-
 #include "base/clock.h"
 
 static const tw_duration look_time = 10 * TW_SECOND;

@@ -151,8 +151,11 @@ void sources_close(struct tw_redis_worker *worker)
 	for (size_t i = 0; i < worker->source_count; i++) {
 		struct source *source = &worker->sources[i];
 
-		for (unsigned k = 0; k < source->shard_count; k++)
+		for (unsigned k = 0; k < source->shard_count; k++) {
 			schedules_free(&source->shards[k].schedules);
+			for (size_t kind = 0; kind < STEP_KINDS; kind++)
+				eval_free(&source->shards[k].steps[kind].eval);
+		}
 		free(source->shards);
 		tw_redis_close(source->redis);
 	}
