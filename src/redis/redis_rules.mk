@@ -20,16 +20,12 @@ $(BUILD)/src/redis/scripts.c: src/redis/scripts/embed.sh $(REDIS_SCRIPTS) $(REDI
 	@mkdir -p $(@D)
 	$(Q)sh src/redis/scripts/embed.sh $(REDIS_SCRIPTS) >$@
 
-$(BUILD)/src/redis/scripts.o: $(BUILD)/src/redis/scripts.c $(BUILD)/flags | $(AFTER_DEPS)
-	$(call say_once,CC,$(<D)/*.c)
-	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
-
 $(BUILD)/src/twr/page.c: src/twr/embed.sh src/twr/page.html
 	$(call say,HTML,$@)
 	@mkdir -p $(@D)
 	$(Q)sh $^ >$@
 
-$(BUILD)/src/twr/page.o: $(BUILD)/src/twr/page.c $(BUILD)/flags | $(AFTER_DEPS)
+$(BUILD)/src/redis/scripts.o $(BUILD)/src/twr/page.o: %.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,CC,$(<D)/*.c)
 	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) $(EXTRA) -MMD -MP -c -o $@ $<
 

@@ -66,20 +66,6 @@ static enum tw_status limits_check(struct tw_redis *redis, const char *group,
 	return status;
 }
 
-/* Runs the script for the namespace's own keys. */
-static enum tw_status own_run(struct tw_redis *redis, const struct script *script,
-			      const char *const *arguments)
-{
-	struct call *call = call_begin(&redis->access->calls);
-
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, script, &redis->space, SHARD_NONE);
-	for (; *arguments; arguments++)
-		eval_text(&call->eval, *arguments);
-	return call_end(&redis->access->calls, call, call_ask(redis, call));
-}
-
 static enum tw_status group_set(struct tw_redis *redis, const char *group,
 				const struct tw_redis_limits *limits)
 {
@@ -237,36 +223,33 @@ enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *
 	return status;
 }
 
-/* Drains the shard's part of the group. */
-static enum tw_status shard_drain(struct tw_redis *redis, unsigned shard, const char *group,
-				  uint64_t *removed)
+/* What a pass over the shards has drained, with those before. */
+struct drained {
+	uint64_t count;
+	bool more; /* a shard may have more */
+};
+
+static enum tw_status drained_read(void *result, const struct eval *evals, unsigned shards)
 {
-	enum tw_status status = TW_OK;
-	int64_t count = DRAINED;
+	struct drained *drained = result;
 
-	while (status == TW_OK && count == DRAINED) {
-		struct call *call = call_begin(&redis->access->calls);
-
-		if (!call)
-			return TW_NO_MEMORY;
-		eval_begin(&call->eval, &script_group_drain, &redis->space, shard);
-		eval_text(&call->eval, group);
-		status = call_ask(redis, call);
-		count = eval_integer(&call->eval, 0, 0);
-		*removed += (uint64_t)eval_integer(&call->eval, 1, 0);
-		status = call_end(&redis->access->calls, call, status);
+	drained->more = false;
+	for (unsigned shard = 0; shard < shards; shard++) {
+		drained->more |= eval_integer(&evals[shard], 0, 0) == DRAINED;
+		drained->count += (uint64_t)eval_integer(&evals[shard], 1, 0);
 	}
-	return status;
+	return TW_OK;
 }
 
 enum tw_status tw_redis_drop_group(struct tw_redis *redis, const char *group, uint64_t *removed)
 {
+	const char *const arguments[] = {group, NULL};
+	struct drained drained = {.more = true};
 	enum tw_status status = redis && group ? name_check(redis, group) : TW_INVALID;
-	uint64_t count = 0;
 
-	for (unsigned shard = 0; status == TW_OK && shard < redis->space.shards; shard++)
-		status = shard_drain(redis, shard, group, &count);
+	while (status == TW_OK && drained.more)
+		status = shards_run(redis, &script_group_drain, arguments, drained_read, &drained);
 	if (removed)
-		*removed = count;
+		*removed = drained.count;
 	return status;
 }

@@ -92,6 +92,19 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 	return call_end(&redis->access->calls, call, status);
 }
 
+enum tw_status own_run(struct tw_redis *redis, const struct script *script,
+		       const char *const *arguments)
+{
+	struct call *call = call_begin(&redis->access->calls);
+
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, script, &redis->space, SHARD_NONE);
+	for (; *arguments; arguments++)
+		eval_text(&call->eval, *arguments);
+	return call_end(&redis->access->calls, call, call_ask(redis, call));
+}
+
 enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
 {
 	if (!redis || !stats)
@@ -118,7 +131,6 @@ enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force)
 {
 	const char *const arguments[] = {force ? "1" : "0", NULL};
 	enum tw_status status = redis ? TW_OK : TW_INVALID;
-	struct call *call;
 
 	if (status == TW_OK && !force)
 		status = check_unused(redis);
@@ -133,9 +145,5 @@ enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force)
 	if (status != TW_OK)
 		return status;
 	/* The layout is deleted last, so that others agree on the shards until then. */
-	call = call_begin(&redis->access->calls);
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_forget, &redis->space, SHARD_NONE);
-	return call_end(&redis->access->calls, call, call_ask(redis, call));
+	return own_run(redis, &script_forget, arguments);
 }

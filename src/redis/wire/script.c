@@ -9,18 +9,11 @@
 enum { SCRIPT_LIST(SCRIPT_NUMBER) SCRIPTS };
 _Static_assert(SCRIPTS <= 64, "a bit for each in connection.scripts");
 
-#define SCRIPT_DEFINE(of, with_keys, is_repeatable, is_lasting, gives_hints, runs_full, has_shape) \
-	const struct script script_##of = {                                                        \
-		.name = #of,                                                                       \
-		.bit = UINT64_C(1) << NUMBER_##of,                                                 \
-		.shape = has_shape,                                                                \
-		.digest = script_##of##_digest,                                                    \
-		.text = script_##of##_text,                                                        \
-		.full_digest = script_##of##_full_digest,                                          \
-		.keys = with_keys,                                                                 \
-		.lasting = is_lasting,                                                             \
-		.repeatable = is_repeatable,                                                       \
-		.at_full_memory = runs_full,                                                       \
-		.hints = gives_hints,                                                              \
-	};
+#define SCRIPT_DEFINE(of, ...)                                         \
+	const struct script script_##of = {#of,                        \
+					   UINT64_C(1) << NUMBER_##of, \
+					   script_##of##_digest,       \
+					   script_##of##_full_digest,  \
+					   script_##of##_text,         \
+					   __VA_ARGS__};
 SCRIPT_LIST(SCRIPT_DEFINE)

@@ -8,20 +8,21 @@
 
 struct script {
 	const char *name;
-	uint64_t bit;       /* no other script has this bit */
-	const char *shape;  /* the reply's shape (shape.h) */
-	const char *digest; /* SHA-1 of the text, in hexadecimal: its name in Redis */
-	const char *text;
+	uint64_t bit;            /* no other script has this bit */
+	const char *digest;      /* SHA-1 of the text, in hexadecimal: its name in Redis */
 	const char *full_digest; /* SHA-1 of SCRIPT_AT_FULL_MEMORY and the text */
+	const char *text;
+	/* The rest is in SCRIPT_LIST, in this order. */
 	unsigned keys; /* the number of the shard's keys it has, in the order of space.h */
 	/* A second run after a lost reply changes no more than one run. */
 	bool repeatable;
 	/* Its changes are waited for where durability is asked for. Other scripts change nothing,
 	 * or what is found out again after a loss: leases, permits, next times of calendars. */
 	bool lasting;
+	bool hints; /* its last arguments are the channel for hints and the shard */
 	/* The script only marks or removes tasks, so it may run while the memory is full. */
 	bool at_full_memory;
-	bool hints; /* its last arguments are the channel for hints and the shard */
+	const char *shape; /* the reply's shape (shape.h) */
 };
 
 /* This line precedes the text of a script that runs at full memory, for Redis 7 and later. */
