@@ -170,17 +170,13 @@ ALWAYS_INLINE void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 
 /* ---- Changes ---- */
 
-static bool entry_is_there(const struct tw_cache_entry *entry, tw_duration now)
-{
-	return entry && !(entry->kind & ENTRY_ABSENT) && entry_deadline(entry) > now;
-}
-
 ALWAYS_INLINE bool change_find(struct change *change, const void *key, size_t key_size)
 {
 	shard_expire_late(change->shard, change->now);
 	change->entry =
 		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
-	return entry_is_there(change->entry, change->now);
+	return change->entry && !(change->entry->kind & ENTRY_ABSENT) &&
+	       entry_deadline(change->entry) > change->now;
 }
 
 ALWAYS_INLINE enum tw_status change_put(const struct change *change, struct tw_cache *cache,

@@ -127,7 +127,7 @@ bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest)
 
 		if (!page)
 			return false;
-		emptied += page_size(page);
+		emptied += page->cells * page->cell_size;
 		is_done = cache_empty_page(cache, page, count);
 		pool_end_leaving(pool, page);
 		if (!is_done)

@@ -155,11 +155,6 @@ void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned)
 
 /* ---- Pages; under the lock ---- */
 
-size_t page_size(const struct pool_page *page)
-{
-	return page_size_of(page->class);
-}
-
 static struct pool_page *page_of(const void *cell, unsigned class)
 {
 	return (struct pool_page *)((uintptr_t)cell & ~(uintptr_t)(page_size_of(class) - 1));

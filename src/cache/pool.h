@@ -147,7 +147,6 @@ bool pool_is_sparse(struct pool *pool, bool at_rest);
 /* Returns a page to be emptied, or NULL if none would help. It stays, and none of its cells is
  * taken meanwhile. Sets *count to the number of its cells that were ever taken. */
 struct pool_page *pool_begin_leaving(struct pool *pool, unsigned *count);
-size_t page_size(const struct pool_page *page);
 void pool_end_leaving(struct pool *pool, struct pool_page *page);
 /* Lets pages be used again that were not emptied in the time between two calls. */
 void pool_readmit(struct pool *pool);

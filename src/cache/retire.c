@@ -288,18 +288,14 @@ static void retire_look_on(struct retiring_reader *thread, struct epochs *epochs
 	}
 }
 
-static bool retire_should_look(const struct retiring_reader *thread, struct epochs *epochs)
+/* Returns whether a look is worth its cost: the more readers there are, the more must be fresh. */
+static bool retire_should_look(const struct retiring_reader *thread, unsigned readers)
 {
-	uint64_t count = thread->fresh.count;
-	unsigned readers;
+	const struct retired_list *fresh = &thread->fresh;
+	unsigned times = readers > CROWD ? 4 : 1;
 
-	if (count < RETIRED_FEW && thread->fresh.bytes < RETIRED_BYTES)
-		return false;
-	readers = epochs_readers(epochs);
-	if (readers > CROWD)
-		return count >= 4 * MANY || thread->fresh.bytes >= 4 * RETIRED_BYTES;
-	return count >= MANY || thread->fresh.bytes >= RETIRED_BYTES ||
-	       (count >= RETIRED_FEW && count >= readers);
+	return fresh->count >= times * MANY || fresh->bytes >= times * RETIRED_BYTES ||
+	       (fresh->count >= RETIRED_FEW && fresh->count >= readers);
 }
 
 /* ---- End ---- */
@@ -309,7 +305,7 @@ static __attribute__((noinline)) void retire_look_at_end(struct retiring_reader 
 							 struct garbage *garbage)
 {
 	*garbage = (struct garbage){.tables = NULL};
-	if (retire_is_urgent(thread))
+	if (thread->fresh.adopted > 0)
 		retire_look_on(thread, epochs, garbage);
 	else
 		(void)retire_look(thread, epochs, garbage);
@@ -332,7 +328,8 @@ static void retire_trim(struct retiring_reader *thread, struct shared_state *sha
 
 void retire_end_due(struct retiring_reader *thread, struct shared_state *shared)
 {
-	bool looks = retire_is_urgent(thread) || retire_should_look(thread, &shared->epochs);
+	bool looks = thread->fresh.adopted > 0 ||
+		     retire_should_look(thread, epochs_readers(&shared->epochs));
 	struct garbage garbage;
 
 	if (looks)

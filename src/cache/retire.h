@@ -107,12 +107,6 @@ static inline bool retire_has_some(const struct retiring_reader *thread)
 	       thread->tables;
 }
 
-/* Returns whether a fresh entry has a value adopted from the user. */
-static inline bool retire_is_urgent(const struct retiring_reader *thread)
-{
-	return thread->fresh.adopted > 0;
-}
-
 /* Unlocks the retiring reader, and schedules maintenance if it keeps something. */
 static inline void retire_unlock(struct retiring_reader *thread, struct shared_state *shared)
 {
@@ -123,13 +117,14 @@ static inline void retire_unlock(struct retiring_reader *thread, struct shared_s
 		shared_ask_maintenance(shared);
 }
 
-/* Unlocks the retiring reader. Before that, frees what no reader sees, if a look is worth its cost.
- * It may call free functions of the user, so the caller must have no other lock. */
+/* Unlocks the retiring reader. Before that, frees what no reader sees, if a look is worth its cost
+ * or a value was adopted from the user. It may call free functions of the user, so the caller must
+ * have no other lock. */
 static inline void retire_end(struct retiring_reader *thread, struct shared_state *shared)
 {
 	if (__builtin_expect(thread->fresh.count >= RETIRED_FEW ||
 				     thread->fresh.bytes >= RETIRED_BYTES ||
-				     retire_is_urgent(thread) || thread->spare.has_grown,
+				     thread->fresh.adopted > 0 || thread->spare.has_grown,
 			     0))
 		retire_end_due(thread, shared);
 	else

@@ -494,7 +494,11 @@ void shard_begin_again(struct shard *shard)
 
 void shard_end_move(struct shard *shard)
 {
-	shared_count(shard->shared, shard->entries_more, shard->bytes_more);
+	/* A thread that exceeds a limit enforces it after its own addition. */
+	if (shard->entries_more != 0)
+		counter_add_shared(&shard->shared->entries, shard->entries_more);
+	if (shard->bytes_more != 0)
+		counter_add_shared(&shard->shared->bytes, shard->bytes_more);
 	shard->entries_more = 0;
 	shard->bytes_more = 0;
 	turn_lock_let_go(&shard->lock);

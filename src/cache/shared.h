@@ -122,16 +122,6 @@ static inline bool shared_is_closed(const struct shared_state *shared)
 				    memory_order_acquire);
 }
 
-/* Adds to the counts of entries and bytes; negative numbers subtract. A thread that exceeds a limit
- * enforces it after its own addition. */
-static inline void shared_count(struct shared_state *shared, int64_t entries, int64_t bytes)
-{
-	if (entries != 0)
-		counter_add_shared(&shared->entries, entries);
-	if (bytes != 0)
-		counter_add_shared(&shared->bytes, bytes);
-}
-
 /* Returns a time not later than the wheel's clock, and seldom more than a few ms earlier. */
 static inline tw_duration shared_coarse_now(const struct shared_state *shared)
 {

@@ -77,11 +77,6 @@ static inline bool slot_is_empty(uint64_t slot)
 	return slot <= SLOT_PASSED;
 }
 
-static inline bool slot_has_tag(uint64_t slot, uint64_t hash)
-{
-	return (slot ^ hash) >> 48 == 0;
-}
-
 static inline bool entry_has_key(const struct tw_cache_entry *entry, const void *key, size_t size)
 {
 	return entry->key_size == size && keys_are_equal(entry_key(entry), key, size);
@@ -155,7 +150,7 @@ static inline unsigned bucket_matches(const struct bucket *bucket, uint64_t hash
 
 #pragma GCC unroll 8
 	for (int i = 0; i < BUCKET_SLOTS; i++)
-		matches |= (unsigned)slot_has_tag(slot_load(&bucket->slots[i]), hash) << i;
+		matches |= (unsigned)((slot_load(&bucket->slots[i]) ^ hash) >> 48 == 0) << i;
 	return matches;
 }
 #endif
@@ -215,11 +210,6 @@ _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 
 /* ---- Under the shard's lock ---- */
 
-static inline size_t table_slots(const struct table *table)
-{
-	return (table->mask + 1) * BUCKET_SLOTS;
-}
-
 /* Returns whether `entries` are less than the table should have at most. */
 static inline bool table_is_for(const struct table *table, size_t entries)
 {
@@ -228,12 +218,12 @@ static inline bool table_is_for(const struct table *table, size_t entries)
 
 static inline bool table_has_room(const struct table *table)
 {
-	return table->count < table_slots(table);
+	return table->count < (table->mask + 1) * BUCKET_SLOTS;
 }
 
 static inline bool table_is_sparse(const struct table *table)
 {
-	return table->mask > 0 && table->count < table_slots(table) / 4;
+	return table->mask > 0 && table->count < (table->mask + 1) * BUCKET_SLOTS / 4;
 }
 
 /* Adds the entry of a new key, for which there is room. Returns the number of its bucket. */
