@@ -7,11 +7,10 @@
  */
 #include "support/test.h"
 
+#include "support/inside.h"
 #include "support/recorder.h"
 #include "support/stats.h"
 #include "model/wheel_user.h"
-
-#include "runtime/ask.h"
 
 enum {
 	THREADS = 4,
@@ -184,7 +183,7 @@ static void end_storm(struct storm *storm)
 
 	act_wait_idle(&storm->users[TASKS]);
 	assert_int_equal(tw_pending(model->wheel), 0);
-	assert_int_equal(atomic_load(&model->wheel->owner.out.places.taken), 0);
+	assert_int_equal(wheel_places_taken(model->wheel), 0);
 	assert_true(stats_of_wheel(model->wheel).stopped >= atomic_load(&model->back[WAY_STOPPED]));
 	for (unsigned i = 0; i < THREADS; i++)
 		alarms_destroy(&storm->users[i]);

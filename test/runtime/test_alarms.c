@@ -3,12 +3,11 @@
 #include "support/test.h"
 
 #include "support/gate.h"
+#include "support/inside.h"
 #include "support/recorder.h"
 
 #include <sched.h>
 #include <semaphore.h>
-
-#include "runtime/ask.h" /* for setting the clock back */
 
 /* An alarm's argument points to a bell. */
 struct bell {
@@ -595,7 +594,7 @@ RECORDED(pool, alarm_runs_though_the_clock_has_gone_back_since_it_was_due, .work
 	make(recorder, &bell);
 	assert_status(tw_alarm_set(&bell.alarm, 8 * INTERVAL), TW_OK);
 	assert_status(tw_advance(recorder->wheel, 8 * INTERVAL), TW_OK);
-	clock_set_manual(&recorder->wheel->owner.clock, 5 * INTERVAL);
+	wheel_set_clock(recorder->wheel, 5 * INTERVAL);
 	gate_open(&busy.gate);
 	settle(recorder);
 	assert_int_equal(runs_of(&bell), 1);

@@ -8,8 +8,6 @@
 #include "support/probe.h"
 #include "support/stats.h"
 
-#include "runtime/ask.h"
-
 static enum tw_status add_timer(struct recorder *recorder, const char *key, uintptr_t value,
 				tw_duration delay)
 {

@@ -6,12 +6,12 @@
 #include "support/test.h"
 
 #include "support/gate.h"
+#include "support/inside.h"
 #include "support/recorder.h"
 
 #include <limits.h>
 
 #include "base/thread.h"
-#include "runtime/ask.h"
 
 /* A thread makes this call and is cancelled in it. */
 struct call {
@@ -213,8 +213,7 @@ TEST(once, thread_with_a_cancellation_pending_wakes_the_owner_all_the_same)
 		struct recorder *recorder = open_on_boottime();
 
 		call.recorder = recorder;
-		WAIT_UNTIL(atomic_load(&recorder->wheel->owner.event.state) ==
-			   EVENT_COUNT_SLEEPING);
+		WAIT_UNTIL(wheel_owner_sleeps(recorder->wheel));
 		call_start(&call);
 		call_returns(&call, TW_OK);
 		WAIT_UNTIL(i > 0 || times_returned(recorder, 2) == 1);

@@ -2,9 +2,8 @@
 /* These tests check when and in which order timers run, to the nanosecond of the manual clock. */
 #include "support/test.h"
 
+#include "support/inside.h"
 #include "support/recorder.h"
-
-#include "runtime/ask.h"
 
 RECORDED(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
 {
@@ -274,31 +273,6 @@ TEST(inline, poll_never_lets_the_caller_sleep_past_a_tick)
 
 #define LONG_KEY "a key too long for a cell of the queue"
 
-/* No command is applied from hold_begin to hold_end: the cell before them is claimed, and published
- * late. */
-struct hold {
-	struct command_cell *cell;
-	uint64_t position;
-};
-
-static struct hold hold_begin(struct recorder *recorder)
-{
-	struct hold hold;
-
-	flush_wheel(recorder);
-	hold.cell = command_queue_claim(&recorder->wheel->owner.queue, &hold.position);
-	assert_non_null(hold.cell);
-	hold.cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1};
-	return hold;
-}
-
-static void hold_end(struct recorder *recorder, const struct hold *hold, tw_duration now)
-{
-	clock_set_manual(&recorder->wheel->owner.clock, now);
-	command_queue_publish(hold->cell, hold->position);
-	settle(recorder);
-}
-
 static tw_duration deadline_of(struct recorder *recorder, uintptr_t value)
 {
 	return event_of(recorder, value).deadline;
@@ -313,12 +287,13 @@ static void forbidden_run(void *argument)
 RECORDED(everywhere, delays_count_from_the_call)
 {
 	struct tw_timer timer;
-	struct hold hold;
+	struct half_command half;
 
 	set_timer(recorder, "a", 11, INTERVAL * 50);
 	set_timer(recorder, "b", 12, INTERVAL * 50);
 	set_timer(recorder, "never", 13, INTERVAL * 50);
-	hold = hold_begin(recorder);
+	flush_wheel(recorder);
+	half = half_command_begin(recorder->wheel);
 	set_timer(recorder, "one", 1, INTERVAL * 5);
 	set_timer(recorder, "short", 2, INTERVAL - 1);
 	set_timer(recorder, LONG_KEY, 3, INTERVAL * 5);
@@ -329,7 +304,9 @@ RECORDED(everywhere, delays_count_from_the_call)
 		tw_after_func(recorder->wheel, INTERVAL * 99, forbidden_run, VALUE(4), &timer),
 		TW_OK);
 	assert_status(tw_timer_reset(recorder->wheel, timer, INTERVAL * 80), TW_OK);
-	hold_end(recorder, &hold, INTERVAL * 10);
+	wheel_set_clock(recorder->wheel, INTERVAL * 10);
+	half_command_end(&half);
+	settle(recorder);
 	pass_ticks(recorder, 40);
 	assert_int_equal(deadline_of(recorder, 1), INTERVAL * 5);
 	assert_int_equal(deadline_of(recorder, 2), INTERVAL);

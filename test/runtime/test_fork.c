@@ -15,7 +15,6 @@
 #include <timingwheel/cache.h>
 
 #include "cache/epoch.h"
-#include "runtime/ask.h"
 
 /* Runs in the child. A thread may block signals. */
 static void die_where_it_hangs(void)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "support/blocked_call.h"
+#include "support/inside.h"
 #include "support/probe.h"
 
 #include "runtime/ask.h"
@@ -292,15 +293,14 @@ PROBED(inline, request_is_served_although_resets_come_without_end)
 	stop_wheel(recorder);
 }
 
-PROBED(inline, reset_does_not_wait_for_commands_before_it)
+PROBED(inline, reset_does_not_wait_for_commands_before_it, .queue_capacity = 64)
 {
 	struct probe probes[2] = {0};
 
 	probes_start_ms(recorder, probes, 1, 9, 2);
 	flush_wheel(recorder);
 	/* Neither finds room in the queue, nor needs it. */
-	while (command_queue_count(&recorder->wheel->owner.queue) <
-	       recorder->wheel->owner.queue.capacity)
+	while (wheel_commands_queued(recorder->wheel) < 64)
 		move_timer(recorder, "none", INTERVAL);
 	assert_status(probe_reset(&probes[0], 3 * INTERVAL), TW_OK);
 	assert_status(probe_reset(&probes[1], 4 * INTERVAL), TW_OK);

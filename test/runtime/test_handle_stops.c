@@ -5,9 +5,8 @@
  */
 #include "support/test.h"
 
+#include "support/inside.h"
 #include "support/probe.h"
-
-#include "runtime/ask.h" /* for seeing waiters */
 
 PROBED(everywhere, stopped_timer_never_runs_and_is_not_released)
 {
@@ -175,7 +174,7 @@ PROBED(pool, several_threads_can_wait_for_one_run)
 		waiters[i].probe = &probe;
 		pthread_create(&waiters[i].thread, NULL, wait_for_run, &waiters[i]);
 	}
-	WAIT_UNTIL(atomic_load(&recorder->wheel->owner.out.handles.waiters) == 4);
+	WAIT_UNTIL(wheel_stops_waiting(recorder->wheel) == 4);
 	gate_open(&probe.gate);
 	for (int i = 0; i < 4; i++) {
 		pthread_join(waiters[i].thread, NULL);

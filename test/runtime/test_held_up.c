@@ -7,31 +7,8 @@
  */
 #include "support/test.h"
 
+#include "support/inside.h"
 #include "support/recorder.h"
-
-#include "runtime/ask.h"
-
-/* A command that removes an unknown key is claimed and not published. */
-struct half_command {
-	struct command_queue *queue;
-	struct command_cell *cell;
-	uint64_t position;
-};
-
-static struct half_command begin_command(struct recorder *recorder)
-{
-	struct half_command half = {.queue = &recorder->wheel->owner.queue};
-
-	half.cell = command_queue_claim(half.queue, &half.position);
-	assert_non_null(half.cell);
-	half.cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1};
-	return half;
-}
-
-static void end_command(struct half_command *half)
-{
-	command_queue_publish(half->cell, half->position);
-}
 
 /* Returns the processor time of all threads. */
 static int64_t processor_time(void)
@@ -67,14 +44,14 @@ RECORDED(everywhere, owner_naps_while_a_command_is_half_written)
 	int64_t used;
 
 	flush_wheel(recorder);
-	half = begin_command(recorder);
+	half = half_command_begin(recorder->wheel);
 	began = wall_clock();
 	used = processor_time();
 	assert_int_equal(pthread_create(&call.thread, NULL, flush, &call), 0);
 	wait_for(200 * TW_MILLISECOND);
 	used = processor_time() - used;
 	assert_true(used <= (wall_clock() - began) / 2);
-	end_command(&half);
+	half_command_end(&half);
 	pthread_join(call.thread, NULL);
 	assert_status(call.status, TW_OK);
 }
@@ -89,11 +66,11 @@ TEST(threads, timers_run_while_a_command_is_half_written)
 	recorder_start(recorder, INTERVAL, 8, &options);
 	set_timer(recorder, "before", 1, 5 * INTERVAL);
 	flush_wheel(recorder);
-	half = begin_command(recorder);
+	half = half_command_begin(recorder->wheel);
 	set_timer(recorder, "behind", 2, INTERVAL);
 	WAIT_UNTIL(times_returned(recorder, 1) == 1);
 	assert_not_returned(recorder, 2);
-	end_command(&half);
+	half_command_end(&half);
 	WAIT_UNTIL(times_returned(recorder, 2) == 1);
 	recorder_close(recorder);
 }
@@ -105,8 +82,8 @@ static void set_in_full_queue(struct recorder *recorder, const struct tw_task *t
 
 	if (task->value != VALUE(1))
 		return;
-	call->half[0] = begin_command(recorder);
-	call->half[1] = begin_command(recorder);
+	call->half[0] = half_command_begin(recorder->wheel);
+	call->half[1] = half_command_begin(recorder->wheel);
 	atomic_store(&call->id, gettid());
 	call->status = tw_set_timer(recorder->wheel, "more", 4, VALUE(2), INTERVAL);
 }
@@ -119,24 +96,20 @@ static void *advance_by_one(void *argument)
 	return NULL;
 }
 
-TEST(inline, task_that_fills_the_queue_naps_while_a_command_is_half_written)
+RECORDED(inline, task_that_fills_the_queue_naps_while_a_command_is_half_written,
+	 .queue_capacity = 2)
 {
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, *state);
 	struct call call = {.recorder = recorder, .status = TW_INVALID};
 
-	options.queue_capacity = 2;
 	recorder->argument = &call;
 	recorder->on_execute = set_in_full_queue;
-	recorder_start(recorder, INTERVAL, 8, &options);
 	set_timer(recorder, "first", 1, INTERVAL);
 	flush_wheel(recorder);
 	assert_int_equal(pthread_create(&call.thread, NULL, advance_by_one, recorder), 0);
 	WAIT_UNTIL(atomic_load(&call.id) && thread_is_asleep(atomic_load(&call.id)));
-	end_command(&call.half[0]);
-	end_command(&call.half[1]);
+	half_command_end(&call.half[0]);
+	half_command_end(&call.half[1]);
 	pthread_join(call.thread, NULL);
 	settle(recorder);
 	assert_status(call.status, TW_OK);
-	recorder_close(recorder);
 }

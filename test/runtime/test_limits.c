@@ -2,11 +2,10 @@
 /* The queue has a limit, sets that are refused keep no memory, and many threads call at once. */
 #include "support/test.h"
 
+#include "support/inside.h"
 #include "support/memory.h"
 #include "support/recorder.h"
 #include "support/stats.h"
-
-#include "runtime/ask.h"
 
 /* The number is both key and value. */
 static enum tw_status set_number(struct tw_wheel *wheel, int number, tw_duration delay)
@@ -36,10 +35,10 @@ RECORDED(by_caller, full_queue_refuses_and_has_room_again_after_a_poll, .queue_c
 	assert_status(tw_move_timer(recorder->wheel, "any", 3, INTERVAL), TW_FULL);
 	assert_status(tw_remove_timer(recorder->wheel, "any", 3), TW_FULL);
 	assert_status(tw_move_timer(recorder->wheel, &(char[100]){0}, 100, INTERVAL), TW_FULL);
-	assert_int_equal(command_queue_count(&recorder->wheel->owner.queue), 64);
+	assert_int_equal(wheel_commands_queued(recorder->wheel), 64);
 	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 4);
 	assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
-	assert_int_equal(command_queue_count(&recorder->wheel->owner.queue), 0);
+	assert_int_equal(wheel_commands_queued(recorder->wheel), 0);
 	assert_int_equal(fill_queue(recorder, 1001, &refusal), 64);
 	pass_ticks(recorder, 1);
 	for (uintptr_t i = 0; i < 64; i++) {
@@ -190,12 +189,6 @@ static pthread_t hold_up_owner(struct recorder *recorder)
 	return thread;
 }
 
-/* Returns how many callers wait for room in the queue. */
-static uint64_t callers_that_wait(struct recorder *recorder)
-{
-	return atomic_load(&recorder->wheel->owner.queue.waiting);
-}
-
 RECORDED(owner, caller_waits_until_the_full_queue_has_room, .queue_capacity = 16,
 	 .when_full = TW_WHEN_FULL_WAIT)
 {
@@ -203,7 +196,7 @@ RECORDED(owner, caller_waits_until_the_full_queue_has_room, .queue_capacity = 16
 	struct setter setter;
 
 	setter_start(&setter, recorder, 1, 1000);
-	WAIT_UNTIL(callers_that_wait(recorder) > 0);
+	WAIT_UNTIL(wheel_callers_waiting(recorder->wheel) > 0);
 	assert_in_range(atomic_load(&setter.accepted), 1, 16);
 	gate_open(&recorder->gate);
 	setter_join(&setter);
@@ -223,7 +216,7 @@ RECORDED(owner, several_callers_wait_for_room_and_all_get_in, .queue_capacity = 
 
 	for (int i = 0; i < 4; i++)
 		setter_start(&setters[i], recorder, 1 + i * 300, 300);
-	WAIT_UNTIL(callers_that_wait(recorder) == 4);
+	WAIT_UNTIL(wheel_callers_waiting(recorder->wheel) == 4);
 	gate_open(&recorder->gate);
 	for (int i = 0; i < 4; i++) {
 		setter_join(&setters[i]);
@@ -242,7 +235,7 @@ RECORDED(owner, callers_that_wait_for_room_are_sent_home_by_stop, .queue_capacit
 	void *status;
 
 	setter_start(&setter, recorder, 1, 100);
-	WAIT_UNTIL(callers_that_wait(recorder) > 0);
+	WAIT_UNTIL(wheel_callers_waiting(recorder->wheel) > 0);
 	assert_status(tw_stop(recorder->wheel), TW_OK);
 	gate_open(&recorder->gate);
 	setter_join(&setter);
@@ -310,7 +303,7 @@ TEST(once, crowds_have_as_long_at_every_interval)
 		tw_duration time;
 
 		recorder_start(recorder, intervals[i], 10, &options);
-		time = recorder->wheel->owner.plan.patience;
+		time = wheel_patience(recorder->wheel);
 		assert_in_range(time, TW_SECOND / 2, TW_SECOND / 2 + intervals[i]);
 		recorder_close(recorder);
 	}

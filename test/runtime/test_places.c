@@ -5,18 +5,12 @@
  */
 #include "support/test.h"
 
+#include "support/inside.h"
 #include "support/probe.h"
 #include "support/recorder.h"
 #include "support/stats.h"
 
-#include "runtime/ask.h"
-
 #define LONG_KEY "a key too long for a cell of the queue"
-
-static size_t places_taken(struct recorder *recorder)
-{
-	return atomic_load(&recorder->wheel->owner.out.places.taken);
-}
 
 static void assert_refused(struct recorder *recorder)
 {
@@ -27,7 +21,7 @@ static void assert_refused(struct recorder *recorder)
 static void assert_places(struct recorder *recorder, size_t expected)
 {
 	settle(recorder);
-	assert_int_equal(places_taken(recorder), expected);
+	assert_int_equal(wheel_places_taken(recorder->wheel), expected);
 }
 
 static tw_duration in_a_tick(void *argument, tw_duration previous)
@@ -168,7 +162,7 @@ PROBED(everywhere, removed_taken_and_drained_values_give_their_places_back, .max
 		remove_timer(recorder, "removed");
 		assert_places(recorder, 3);
 		assert_status(tw_take_timer(recorder->wheel, "taken", 5, &value), TW_OK);
-		assert_int_equal(places_taken(recorder), 2);
+		assert_int_equal(wheel_places_taken(recorder->wheel), 2);
 		assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
 		assert_places(recorder, 0);
 	}
@@ -194,33 +188,6 @@ RECORDED(everywhere, values_without_a_release_give_their_places_back, .max_pendi
 	assert_places(recorder, 0);
 }
 
-/* Gives a set that is accepted and comes behind the stop. */
-static void set_behind_the_stop(struct recorder *recorder, const char *key, uintptr_t value)
-{
-	struct owner *owner = &recorder->wheel->owner;
-	size_t size = strlen(key);
-	uint32_t hash = key_hash(&recorder->wheel->seed, key, size);
-	struct command command = {.kind = COMMAND_SET,
-				  .hash = hash,
-				  .key_size = (uint16_t)size,
-				  .time = INTERVAL * 5,
-				  .value = VALUE(value)};
-	uint64_t position;
-	struct command_cell *cell;
-
-	assert_true(limit_take(&owner->out.places));
-	if (size > COMMAND_KEY_INLINE) {
-		command.timer = timer_new(&owner->out.store, key, size, hash);
-	} else {
-		command.timer = timer_take_memory(&owner->out.store);
-		memcpy(command.key, key, size);
-	}
-	assert_non_null(command.timer);
-	cell = command_queue_claim(&owner->queue, &position);
-	cell->command = command;
-	command_queue_publish(cell, position);
-}
-
 PROBED(everywhere, stopped_wheel_gives_all_places_back, .max_pending = 6)
 {
 	struct probe once = {0};
@@ -234,8 +201,8 @@ PROBED(everywhere, stopped_wheel_gives_all_places_back, .max_pending = 6)
 	assert_places(recorder, 3);
 	stop_wheel(recorder);
 	assert_places(recorder, 0);
-	set_behind_the_stop(recorder, "short", 5);
-	set_behind_the_stop(recorder, LONG_KEY, 6);
+	wheel_set_behind_the_stop(recorder->wheel, "short", VALUE(5), 5 * INTERVAL);
+	wheel_set_behind_the_stop(recorder->wheel, LONG_KEY, VALUE(6), 5 * INTERVAL);
 	assert_places(recorder, 0);
 	for (uintptr_t value = 5; value <= 6; value++)
 		assert_released(recorder, value, TW_STOPPED);
@@ -256,7 +223,7 @@ PROBED(everywhere, timer_stopped_or_taken_in_time_gives_its_place_back, .max_pen
 		else
 			assert_status(tw_timer_take(recorder->wheel, probe.timer, &argument),
 				      TW_OK);
-		assert_int_equal(places_taken(recorder), 0);
+		assert_int_equal(wheel_places_taken(recorder->wheel), 0);
 		assert_status(probe_stop(&probe), TW_NOT_FOUND);
 	}
 	assert_places(recorder, 0);
@@ -273,7 +240,7 @@ PROBED(pool, timer_stopped_in_the_pool_gives_its_place_back, .max_pending = 4)
 	probe_start(recorder, &probes[1], 2, 0);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_int_equal(places_taken(recorder), 3);
+	assert_int_equal(wheel_places_taken(recorder->wheel), 3);
 	assert_status(probe_reset(&probes[1], TW_HOUR), TW_OK);
 	let_workers_go(recorder, held);
 	assert_places(recorder, 1);
@@ -317,7 +284,7 @@ PROBED(pool, run_that_a_stop_has_waited_for_has_given_its_place_back, .max_pendi
 		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
 		/* The answer depends on how far the worker is. */
 		may_fail(tw_timer_stop_wait(wheel, timer));
-		assert_int_equal(places_taken(recorder), 0);
+		assert_int_equal(wheel_places_taken(recorder->wheel), 0);
 	}
 }
 
@@ -439,6 +406,6 @@ TEST(with_owner, limit_holds_for_many_threads)
 	assert_int_equal(atomic_load(&crowd.too_many), 0);
 	assert_int_equal(atomic_load(&crowd.owed), 0);
 	assert_true(atomic_load(&crowd.refused) > 0);
-	assert_int_equal(atomic_load(&crowd.wheel->owner.out.places.taken), 0);
+	assert_int_equal(wheel_places_taken(crowd.wheel), 0);
 	tw_destroy(crowd.wheel);
 }

@@ -8,8 +8,6 @@
 #include <dirent.h>
 #include <semaphore.h>
 
-#include "runtime/ask.h"
-
 /* The wheel's tasks, releases and drain functions do what the value says: a struct job, or NULL. */
 static void run_job(void *argument);
 

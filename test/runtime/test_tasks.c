@@ -2,9 +2,8 @@
 /* Tasks, releases and drain functions get their arguments and make calls. */
 #include "support/test.h"
 
+#include "support/inside.h"
 #include "support/recorder.h"
-
-#include "runtime/ask.h"
 
 /* The calls in a task note their answers here, for the main thread to check. */
 struct answers {
@@ -314,9 +313,7 @@ static void drain_and_set_again(struct recorder *recorder, const struct tw_task 
 
 /* Another thread has half written its command while a task calls the wheel. */
 struct half_written {
-	struct command_queue *queue;
-	struct command_cell *cell;
-	uint64_t position;
+	struct half_command command;
 	int task_thread;
 	atomic_bool task_ended;
 	enum tw_status contains;
@@ -328,18 +325,17 @@ static void *write_the_other_half(void *argument)
 
 	while (!thread_is_asleep(half->task_thread) && !atomic_load(&half->task_ended))
 		give_way();
-	half->cell->command = (struct command){.kind = COMMAND_REMOVE, .key_size = 1, .key = "x"};
-	command_queue_publish(half->cell, half->position);
+	half_command_end(&half->command);
 	return NULL;
 }
 
 /* Another thread claims the queue's next cell here, and writes it when the caller waits for it. */
-static pthread_t half_begin(struct half_written *half)
+static pthread_t half_begin(struct tw_wheel *wheel, struct half_written *half)
 {
 	pthread_t thread;
 
 	half->task_thread = gettid();
-	half->cell = command_queue_claim(half->queue, &half->position);
+	half->command = half_command_begin(wheel);
 	pthread_create(&thread, NULL, write_the_other_half, half);
 	return thread;
 }
@@ -352,7 +348,7 @@ static void set_and_look_behind_half_a_command(struct recorder *recorder,
 
 	if (task->value != VALUE(1))
 		return;
-	thread = half_begin(half);
+	thread = half_begin(recorder->wheel, half);
 	may_fail(tw_set_timer(recorder->wheel, "own", 3, VALUE(3), TW_HOUR));
 	half->contains = tw_contains(recorder->wheel, "own", 3, NULL);
 	atomic_store(&half->task_ended, true);
@@ -361,7 +357,7 @@ static void set_and_look_behind_half_a_command(struct recorder *recorder,
 
 RECORDED(ordered, inline_task_sees_its_own_set_behind_half_a_command_of_another_thread)
 {
-	struct half_written half = {.queue = &recorder->wheel->owner.queue};
+	struct half_written half = {.contains = TW_INVALID};
 
 	recorder->argument = &half;
 	recorder->on_execute = set_and_look_behind_half_a_command;
@@ -375,13 +371,13 @@ static void stop_another_behind_half_a_command(struct recorder *recorder,
 {
 	if (task->value != VALUE(1))
 		return;
-	pthread_detach(half_begin(recorder->argument));
+	pthread_detach(half_begin(recorder->wheel, recorder->argument));
 	(void)tw_remove_timer(recorder->wheel, "other", 5);
 }
 
 RECORDED(ordered, inline_task_stops_another_behind_half_a_command_of_another_thread)
 {
-	struct half_written half = {.queue = &recorder->wheel->owner.queue};
+	struct half_written half = {.contains = TW_INVALID};
 
 	recorder->argument = &half;
 	recorder->on_execute = stop_another_behind_half_a_command;

@@ -3,10 +3,9 @@
 #include "support/test.h"
 
 #include "support/blocked_call.h"
+#include "support/inside.h"
 #include "support/recorder.h"
 #include "support/stats.h"
-
-#include "runtime/ask.h" /* for seeing a request */
 
 #include <semaphore.h>
 
@@ -489,7 +488,7 @@ static void wait_as_value_says(struct recorder *recorder, const struct tw_task *
 	}
 	sem_post(&tasks->first_begun);
 	/* The flush has been asked for. */
-	WAIT_UNTIL(requests_first_position(&recorder->wheel->owner.requests) != REQUESTS_NONE);
+	WAIT_UNTIL(wheel_is_asked(recorder->wheel));
 }
 
 RECORDED(owner, pending_is_exact_after_a_flush_between_inline_tasks)
