@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* These tests are about limits of groups: how many tasks run, how many begin in a second, and what
- * is paused, over all workers. */
+/* These tests are about limits of a namespace and of groups: how many tasks run, how many begin in a
+ * second, and what is paused, over all workers. Here the namespace is the group "". */
 #include "support/fixture.h"
 
+#include "support/proxy.h"
 #include "support/runs.h"
 
 enum { GROUPS_MOST = 8, LEASE_MS = 5000 };
@@ -12,6 +13,7 @@ enum { GROUPS_MOST = 8, LEASE_MS = 5000 };
 struct crowd {
 	const char *groups[GROUPS_MOST]; /* constant */
 	tw_duration takes;
+	_Atomic bool is_held; /* runs wait until it is false */
 	_Atomic int notices;
 	struct {
 		_Atomic int running;
@@ -42,13 +44,16 @@ static enum tw_redis_outcome join_crowd(void *context, const struct tw_redis_job
 					struct tw_redis_verdict *verdict)
 {
 	struct crowd *crowd = context;
+	const char *group = job->group ? job->group : "";
 
 	for (int i = 0; i < GROUPS_MOST && crowd->groups[i]; i++)
-		if (job->group && !strcmp(job->group, crowd->groups[i]))
+		if (!strcmp(group, crowd->groups[i]))
 			count_in(crowd, i);
+	while (atomic_load_explicit(&crowd->is_held, memory_order_relaxed))
+		wait_for(TW_MILLISECOND);
 	wait_for(crowd->takes);
 	for (int i = 0; i < GROUPS_MOST && crowd->groups[i]; i++)
-		if (job->group && !strcmp(job->group, crowd->groups[i]))
+		if (!strcmp(group, crowd->groups[i]))
 			count_out(crowd, i);
 	return TW_REDIS_DONE;
 }
@@ -84,7 +89,17 @@ static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crow
 
 static void set(struct fixture *fixture, const char *group, struct tw_redis_limits limits)
 {
-	assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, group, &limits));
+	assert_ok(fixture->redis,
+		  tw_redis_set_limits(fixture->redis, *group ? group : NULL, &limits));
+}
+
+static struct tw_redis_limits get(struct fixture *fixture, const char *group)
+{
+	struct tw_redis_limits limits;
+
+	assert_ok(fixture->redis,
+		  tw_redis_get_limits(fixture->redis, *group ? group : NULL, &limits));
+	return limits;
 }
 
 static void add_to(struct fixture *fixture, const char *group, int count)
@@ -94,7 +109,7 @@ static void add_to(struct fixture *fixture, const char *group, int count)
 		const struct tw_redis_task task = {
 			.key = key,
 			.key_size = (size_t)snprintf(key, sizeof(key), "%s-%d", group, i),
-			.group = group};
+			.group = *group ? group : NULL};
 
 		add_one(fixture->redis, &task);
 	}
@@ -102,34 +117,40 @@ static void add_to(struct fixture *fixture, const char *group, int count)
 
 static long long words_about(struct fixture *fixture, const char *group)
 {
-	return redis_server_number(&fixture->server, "EXISTS {tw/%s}running/%s",
-				   fixture->name_space, group);
+	return redis_server_number(&fixture->server, "EXISTS {tw/%s}running%s%s",
+				   fixture->name_space, *group ? "/" : "", group);
 }
 
-STORED(one_shard, no_more_of_a_group_run_than_may)
+static const char *const limited[] = {"a", ""};
+enum { LIMITED = sizeof(limited) / sizeof(limited[0]) };
+
+STORED(one_shard, no_more_run_than_may)
 {
 	enum { COUNT = 60, MOST = 3 };
-	struct crowd crowd = {.groups = {"a", "b"}, .takes = 5 * TW_MILLISECOND};
-	struct tw_redis_worker *workers[2];
 
-	set(fixture, "a", (struct tw_redis_limits){.running = MOST});
-	for (int i = 0; i < 2; i++)
-		workers[i] = start(fixture, &crowd);
-	add_to(fixture, "a", COUNT);
-	add_to(fixture, "b", COUNT);
-	WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
-	assert_in_range(crowd.of[0].most, 1, MOST);
-	for (int i = 0; i < 2; i++)
-		worker_stop(workers[i]);
-	/* Ended tasks leave nothing behind. */
-	assert_int_equal(words_about(fixture, "a"), 0);
-	assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	for (size_t k = 0; k < LIMITED; k++) {
+		struct crowd crowd = {.groups = {limited[k], "b"}, .takes = 5 * TW_MILLISECOND};
+		struct tw_redis_worker *workers[2];
+
+		set(fixture, limited[k], (struct tw_redis_limits){.running = MOST});
+		for (int i = 0; i < 2; i++)
+			workers[i] = start(fixture, &crowd);
+		add_to(fixture, limited[k], COUNT);
+		add_to(fixture, "b", COUNT);
+		WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
+		assert_in_range(crowd.of[0].most, 1, MOST);
+		for (int i = 0; i < 2; i++)
+			worker_stop(workers[i]);
+		/* Ended tasks and workers leave nothing behind. */
+		assert_int_equal(words_about(fixture, limited[k]), 0);
+		assert_int_equal(stats_of(fixture->redis).tasks, 0);
+	}
 }
 
 STORED(one_shard, no_more_begin_in_a_second_than_may)
 {
 	enum { COUNT = 30, RATE = 20, BURST = 10, FAST = 40 };
-	struct crowd crowd = {.groups = {"a", "b", "one"}};
+	struct crowd crowd = {.groups = {"a", "b", "one", ""}};
 	struct tw_redis_worker *worker;
 	int64_t begin;
 
@@ -148,6 +169,12 @@ STORED(one_shard, no_more_begin_in_a_second_than_may)
 	assert_in_range(
 		redis_server_number(&fixture->server, "PTTL {tw/%s}running/a", fixture->name_space),
 		1, 2 * LEASE_MS);
+	set(fixture, "", (struct tw_redis_limits){.per_second = RATE});
+	begin = wall_clock();
+	add_to(fixture, "", COUNT);
+	WAIT_UNTIL(done(&crowd, 3) == COUNT);
+	/* Permits for a tenth of a second may be available at the beginning. */
+	assert_true(wall_clock() - begin >= (COUNT - RATE / 10) * TW_SECOND / RATE);
 	worker_stop(worker);
 }
 
@@ -171,45 +198,126 @@ STORED(one_shard, paused_group_waits)
 	worker_stop(worker);
 }
 
-STORED(one_shard, lifted_limit_holds_up_nothing)
+STORED(one_shard, limits_that_are_lifted_hold_up_nothing)
 {
 	enum { COUNT = 200 };
-	struct crowd crowd = {.groups = {"a"}};
-	struct tw_redis_worker *worker;
-	int64_t begin;
 
-	set(fixture, "a", (struct tw_redis_limits){.per_second = 1});
-	worker = start(fixture, &crowd);
-	add_to(fixture, "a", COUNT);
-	WAIT_UNTIL(done(&crowd, 0) >= 1);
-	begin = wall_clock();
-	set(fixture, "a", (struct tw_redis_limits){0});
-	WAIT_UNTIL(done(&crowd, 0) == COUNT);
-	assert_true(wall_clock() - begin < 60 * TW_SECOND);
-	worker_stop(worker);
+	for (size_t k = 0; k < LIMITED; k++) {
+		struct crowd crowd = {.groups = {limited[k]}};
+		struct tw_redis_worker *worker;
+		int64_t begin;
+
+		set(fixture, limited[k], (struct tw_redis_limits){.per_second = 1});
+		assert_int_equal(get(fixture, limited[k]).running, 0);
+		assert_int_equal(get(fixture, limited[k]).per_second, 1);
+		worker = start(fixture, &crowd);
+		add_to(fixture, limited[k], COUNT);
+		WAIT_UNTIL(done(&crowd, 0) >= 1);
+		begin = wall_clock();
+		set(fixture, limited[k], (struct tw_redis_limits){0});
+		WAIT_UNTIL(done(&crowd, 0) == COUNT);
+		assert_true(wall_clock() - begin < 60 * TW_SECOND);
+		assert_int_equal(get(fixture, limited[k]).per_second, 0);
+		worker_stop(worker);
+	}
 }
 
-/* The limit counts tasks whose lease has ended. */
+/* A worker's report expires. The limit of a group counts tasks whose lease has ended. */
 STORED(one_shard, what_a_dead_worker_had_is_free_again)
 {
-	struct crowd crowd = {.groups = {"a"}};
-	struct tw_redis_worker *worker;
-	int64_t until_ms;
-	char word[40];
+	for (size_t k = 0; k < LIMITED; k++) {
+		struct crowd crowd = {.groups = {limited[k]}};
+		struct tw_redis_worker *worker;
+		int64_t until_ms;
+		char key[KEY_SIZE];
+		char word[40];
 
-	set(fixture, "a", (struct tw_redis_limits){.running = 1});
-	add_to(fixture, "a", 1);
-	tw_redis_batch_free(claim_for(fixture->redis, "a-0", 20 * TW_MILLISECOND));
-	wait_for(40 * TW_MILLISECOND);
-	until_ms = stats_of(fixture->redis).now_ms + 700;
-	snprintf(word, sizeof(word), "1 %lld", (long long)until_ms);
-	redis_server_number(&fixture->server, "HSET {tw/%s}running/a dead %b", fixture->name_space,
-			    word, strlen(word));
-	worker = start(fixture, &crowd);
-	WAIT_UNTIL(done(&crowd, 0) == 1);
-	assert_true(stats_of(fixture->redis).now_ms >= until_ms);
+		set(fixture, limited[k], (struct tw_redis_limits){.running = 1});
+		add_to(fixture, limited[k], 1);
+		snprintf(key, sizeof(key), "%s-0", limited[k]);
+		tw_redis_batch_free(claim_for(fixture->redis, key, 20 * TW_MILLISECOND));
+		wait_for(40 * TW_MILLISECOND);
+		until_ms = stats_of(fixture->redis).now_ms + 700;
+		/* %b accepts the blank in the word. */
+		snprintf(word, sizeof(word), "1 %lld", (long long)until_ms);
+		redis_server_number(&fixture->server, "HSET {tw/%s}running%s%s dead %b",
+				    fixture->name_space, *limited[k] ? "/" : "", limited[k], word,
+				    strlen(word));
+		worker = start(fixture, &crowd);
+		WAIT_UNTIL(done(&crowd, 0) == 1);
+		assert_true(stats_of(fixture->redis).now_ms >= until_ms);
+		worker_stop(worker);
+		assert_int_equal(words_about(fixture, limited[k]), 0);
+	}
+}
+
+/* Returns until when the only worker's report is valid by the server's time, or 0 if there is
+ * none. */
+static int64_t word_until_ms(struct fixture *fixture)
+{
+	redisReply *reply =
+		redis_server_ask(&fixture->server, "HVALS {tw/%s}running", fixture->name_space);
+	const char *blank = reply->elements == 1 ? strchr(reply->element[0]->str, ' ') : NULL;
+	int64_t until_ms = blank ? atoll(blank) : 0;
+
+	freeReplyObject(reply);
+	return until_ms;
+}
+
+/* The worker does not wait for its next look, a third of a lease later. */
+STORED(one_shard, ends_are_reported_at_once)
+{
+	enum { HOUR_MS = 3600000 };
+	struct crowd crowd = {.groups = {""}, .is_held = true, .takes = TW_SECOND};
+	const struct tw_redis_worker_options options = {
+		.context = &crowd, .handler = join_crowd, .lease = TW_HOUR};
+	struct tw_redis_worker *worker;
+
+	set(fixture, "", (struct tw_redis_limits){.running = 5});
+	worker = worker_start(&fixture->options, &options);
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(atomic_load_explicit(&crowd.of[0].running, memory_order_relaxed) == 1);
+	/* The run is longer than a lease. */
+	assert_true(word_until_ms(fixture) - stats_of(fixture->redis).now_ms > HOUR_MS);
+	atomic_store_explicit(&crowd.is_held, false, memory_order_relaxed);
+	WAIT_UNTIL(words_about(fixture, "") == 0);
+	assert_int_equal(done(&crowd, 0), 1);
+	/* This holds if it is stopped meanwhile, too. */
+	add_task(fixture->redis, "a", 0);
+	WAIT_UNTIL(atomic_load_explicit(&crowd.of[0].running, memory_order_relaxed) == 1 ||
+		   done(&crowd, 0) == 2);
 	worker_stop(worker);
-	assert_int_equal(words_about(fixture, "a"), 0);
+	assert_int_equal(words_about(fixture, ""), 0);
+	assert_int_equal(done(&crowd, 0), 2);
+}
+
+/* Another worker may have them by then, so the worker asks again and does not claim. */
+STORED(one_shard, permits_that_come_late_are_not_used)
+{
+	struct crowd crowd = {.groups = {""}};
+	struct tw_redis_options options = fixture->options;
+	const struct tw_redis_worker_options worker_options = {
+		.context = &crowd, .handler = join_crowd, .lease = TW_SECOND};
+	struct tw_redis_worker *worker;
+	struct proxy proxy;
+	int64_t first_ms;
+
+	proxy_start(&proxy, fixture->server.port);
+	options.url = proxy.url;
+	set(fixture, "", (struct tw_redis_limits){.running = 1});
+	/* It is due after the worker's start. */
+	add_task(fixture->redis, "a", 5 * TW_SECOND);
+	worker = worker_start(&options, &worker_options);
+	/* A reply of a dozen bytes takes longer than half a lease. */
+	proxy_drip(&proxy, 100);
+	WAIT_UNTIL(word_until_ms(fixture));
+	first_ms = word_until_ms(fixture);
+	WAIT_UNTIL(word_until_ms(fixture) > first_ms);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
+	proxy_drip(&proxy, 0);
+	WAIT_UNTIL(done(&crowd, 0) == 1);
+	worker_stop(worker);
+	proxy_stop(&proxy);
 }
 
 STORED(one_shard, drain_leaves_other_groups)
@@ -426,6 +534,12 @@ STORED(one_shard, bad_arguments_are_refused)
 	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(NULL, "a", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(redis, "a", NULL), TW_INVALID);
+	/* The namespace has no weight and no burst. */
+	limits = (struct tw_redis_limits){.weight = 2};
+	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_INVALID);
+	limits = (struct tw_redis_limits){.burst = 2};
+	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_INVALID);
+	assert_int_equal(get(fixture, "").running + get(fixture, "").per_second, 0);
 	assert_int_equal(tw_redis_each_limits(NULL, take_rule, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_each_limits(redis, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_drop_group(redis, NULL, NULL), TW_INVALID);
