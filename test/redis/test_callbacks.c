@@ -12,6 +12,8 @@
 
 static struct http_server http;
 static struct runs runs;
+static char address[64];               /* the server's / */
+static struct tw_redis_worker *worker; /* the one that start_with() started, or NULL */
 
 static bool path_starts(const struct http_request *request, const char *start)
 {
@@ -93,13 +95,22 @@ static int open_all(void **state)
 {
 	runs_init(&runs, 5000);
 	http_server_start(&http, answer_by_path, NULL);
+	snprintf(address, sizeof(address), "http://127.0.0.1:%d/", http.port);
 	return fixture_open(state);
+}
+
+static void stop(void)
+{
+	worker_stop(worker);
+	worker = NULL;
 }
 
 static int close_all(void **state)
 {
 	/* relaxed: an independent flag */
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
+	if (worker)
+		stop();
 	http_server_stop(&http);
 	runs_free(&runs);
 	return fixture_close(state);
@@ -108,20 +119,29 @@ static int close_all(void **state)
 static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
 /* Retries are quick, so that no test waits for seconds. */
-static struct tw_redis_worker *start_with(struct fixture *fixture,
-					  struct tw_redis_worker_options options)
+static void start_with(struct fixture *fixture, struct tw_redis_worker_options options)
 {
 	runs_attach(&runs, &options);
 	options.handler = NULL;
 	options.retry_first = 20 * TW_MILLISECOND;
 	options.retry_max = 100 * TW_MILLISECOND;
-	return worker_start(&fixture->options, &options);
+	worker = worker_start(&fixture->options, &options);
 }
 
-static struct tw_redis_worker *start(struct fixture *fixture)
+static void start(struct fixture *fixture)
 {
-	return start_with(fixture, (struct tw_redis_worker_options){0});
+	start_with(fixture, (struct tw_redis_worker_options){0});
 }
+
+static int open_started(void **state)
+{
+	int result = open_all(state);
+
+	start(*state);
+	return result;
+}
+
+static const struct test_kind kind_started = {.open = open_started, .close = close_all};
 
 static void add_call(struct fixture *fixture, const char *key, const char *path)
 {
@@ -149,10 +169,9 @@ static struct http_request request_of(const char *key, size_t index)
 	return request;
 }
 
-STORED(opened, post_carries_body_headers_key_attempt_and_token)
+STORED(started, post_carries_body_headers_key_attempt_and_token)
 {
 	static const char *const headers[] = {"X-Shop: seven", "X-Empty:", "X-Blank: \t "};
-	struct tw_redis_worker *worker = start(fixture);
 	struct http_request request;
 	char url[64];
 	struct tw_redis_task task = {.key = "order:7",
@@ -179,35 +198,30 @@ STORED(opened, post_carries_body_headers_key_attempt_and_token)
 	assert_non_null(strstr(request.headers, "X-Blank:"));
 	assert_non_null(strstr(request.headers, "Content-Type: application/json\r\n"));
 	assert_int_equal(end_of(&runs, "order:7", 0).http_status, 200);
-	worker_stop(worker);
+	stop();
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-STORED(opened, content_type_of_the_task_replaces_the_default)
+STORED(started, content_type_of_the_task_replaces_the_default)
 {
 	static const char *const headers[] = {"content-type: text/plain", "A: b"};
-	struct tw_redis_worker *worker = start(fixture);
-	char url[64];
 	struct tw_redis_task task = {.key = "a",
 				     .key_size = 1,
-				     .url = url,
+				     .url = address,
 				     .headers = headers,
 				     .header_count = 2,
 				     .body = "x",
 				     .body_size = 1};
 
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_non_null(strstr(request_of("a", 0).headers, "content-type: text/plain\r\n"));
 	assert_null(strstr(request_of("a", 0).headers, "application/json"));
-	worker_stop(worker);
 }
 
-STORED(opened, every_method_is_sent_with_its_body)
+STORED(started, every_method_is_sent_with_its_body)
 {
 	static const char *const names[] = {TW_REDIS_METHOD_NAMES};
-	struct tw_redis_worker *worker = start(fixture);
 	size_t ends = 0;
 
 	for (enum tw_redis_method method = TW_REDIS_POST; method <= TW_REDIS_HEAD; method++) {
@@ -221,6 +235,8 @@ STORED(opened, every_method_is_sent_with_its_body)
 		WAIT_UNTIL(ends_count(&runs) == ends + 1);
 		assert_string_equal(request_of(name, 0).method, name);
 		assert_int_equal(request_of(name, 0).body_size, 0);
+		if (method == TW_REDIS_GET)
+			assert_null(strstr(request_of(name, 0).headers, "Content-Type"));
 		ends++;
 		task.body = "{}";
 		task.body_size = 2;
@@ -237,12 +253,10 @@ STORED(opened, every_method_is_sent_with_its_body)
 		ends++;
 	}
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), ends);
-	worker_stop(worker);
 }
 
-STORED(opened, answer_without_end_counts_by_its_status)
+STORED(started, answer_without_end_counts_by_its_status)
 {
-	struct tw_redis_worker *worker = start(fixture);
 	int64_t before = wall_clock();
 
 	add_call(fixture, "fine", "/endless/200");
@@ -256,17 +270,14 @@ STORED(opened, answer_without_end_counts_by_its_status)
 	assert_int_equal(end_of(&runs, "fine", 0).http_status, 200);
 	assert_int_equal(end_of(&runs, "gone", 0).end, TW_REDIS_END_DEAD);
 	assert_string_equal(end_of(&runs, "gone", 0).reason, "HTTP 404");
-	worker_stop(worker);
 }
 
-STORED(opened, idempotency_key_is_key_and_token)
+STORED(started, idempotency_key_is_key_and_token)
 {
 	static const char *const headers[] = {"idempotency-key: mine", "A: b"};
-	struct tw_redis_worker *worker = start(fixture);
-	char url[64];
 	char expected[64];
 	struct tw_redis_task task = {
-		.key = "b", .key_size = 1, .url = url, .headers = headers, .header_count = 2};
+		.key = "b", .key_size = 1, .url = address, .headers = headers, .header_count = 2};
 
 	add_call(fixture, "a 1", "/200");
 	WAIT_UNTIL(ends_count(&runs) == 1);
@@ -274,83 +285,65 @@ STORED(opened, idempotency_key_is_key_and_token)
 		 (unsigned long long)request_of("a%201", 0).token);
 	assert_non_null(strstr(request_of("a%201", 0).headers, expected));
 	/* The task's own header replaces the default. */
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_non_null(strstr(request_of("b", 0).headers, "idempotency-key: mine\r\n"));
 	assert_null(strstr(request_of("b", 0).headers, "Idempotency-Key"));
-	worker_stop(worker);
 }
 
 /* The name has the greatest length, and the header's lines fit into what the server keeps. */
-STORED(opened, header_without_a_value_is_sent_however_long_its_name_is)
+STORED(started, header_without_a_value_is_sent_however_long_its_name_is)
 {
 	static char name[TW_REDIS_HEADERS_MAX + 1];
 	static const char *const header = name;
-	struct tw_redis_worker *worker = start(fixture);
 	struct http_request request;
-	char url[64];
 	struct tw_redis_task task = {
-		.key = "a", .key_size = 1, .url = url, .headers = &header, .header_count = 1};
+		.key = "a", .key_size = 1, .url = address, .headers = &header, .header_count = 1};
 
 	memset(name, 'N', sizeof(name) - 1);
 	name[sizeof(name) - 2] = ':';
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	request = request_of("a", 0);
 	assert_non_null(strstr(request.headers, "NNNNNNNN"));
-	worker_stop(worker);
 }
 
-STORED(opened, get_has_no_body)
+STORED(started, get_has_no_body)
 {
-	struct tw_redis_worker *worker = start(fixture);
-	char url[64];
-	struct tw_redis_task task = {.key = "a", .key_size = 1, .url = url, .method = TW_REDIS_GET};
+	struct tw_redis_task task = {
+		.key = "a", .key_size = 1, .url = address, .method = TW_REDIS_GET};
 
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_string_equal(request_of("a", 0).method, "GET");
 	assert_int_equal(request_of("a", 0).body_size, 0);
 	assert_null(strstr(request_of("a", 0).headers, "Content-Type"));
-	worker_stop(worker);
 }
 
-STORED(opened, key_that_is_not_printable_is_escaped)
+STORED(started, key_that_is_not_printable_is_escaped)
 {
-	struct tw_redis_worker *worker = start(fixture);
-	char url[64];
-	struct tw_redis_task task = {.key = "a b%\r\n\0\xff", .key_size = 8, .url = url};
+	struct tw_redis_task task = {.key = "a b%\r\n\0\xff", .key_size = 8, .url = address};
 
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(http_server_count_of(&http, "a%20b%25%0D%0A%00%FF"), 1);
-	worker_stop(worker);
 }
 
-STORED(opened, large_body_arrives_whole)
+STORED(started, large_body_arrives_whole)
 {
 	static char body[TW_REDIS_BODY_MAX];
-	struct tw_redis_worker *worker = start(fixture);
-	char url[64];
 	struct tw_redis_task task = {
-		.key = "a", .key_size = 1, .url = url, .body = body, .body_size = sizeof(body)};
+		.key = "a", .key_size = 1, .url = address, .body = body, .body_size = sizeof(body)};
 
 	memset(body, '7', sizeof(body));
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(request_of("a", 0).body_size, sizeof(body));
-	worker_stop(worker);
 }
 
-STORED(opened, every_2xx_is_success)
+STORED(started, every_2xx_is_success)
 {
 	static const char *const paths[] = {"/200", "/201", "/202", "/204", "/299"};
-	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 5; i++)
 		add_call(fixture, paths[i], paths[i]);
@@ -358,14 +351,12 @@ STORED(opened, every_2xx_is_success)
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 5);
 	assert_int_equal(http_server_count(&http), 5);
 	assert_int_equal(end_of(&runs, "/201", 0).http_status, 201);
-	worker_stop(worker);
+	stop();
 	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
 }
 
-STORED(opened, unavailable_server_is_called_again)
+STORED(started, unavailable_server_is_called_again)
 {
-	struct tw_redis_worker *worker = start(fixture);
-
 	add_call(fixture, "a", "/twice-503");
 	WAIT_UNTIL(ends_count(&runs) == 3);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RETRIED);
@@ -376,42 +367,28 @@ STORED(opened, unavailable_server_is_called_again)
 		assert_int_equal(request_of("a", i).attempt, i + 1);
 	assert_true(request_of("a", 2).token > request_of("a", 1).token);
 	assert_true(request_of("a", 1).token > request_of("a", 0).token);
-	worker_stop(worker);
 }
 
 /* The host asks for a pause, and no attempt counts. */
-static void assert_is_called_after_a_pause(struct fixture *fixture, const char *path)
+STORED(started, host_that_asks_for_a_pause_is_called_after_it)
 {
-	struct tw_redis_worker *worker = start(fixture);
-	int64_t between;
+	static const char *const paths[] = {"/limited", "/dated"};
 
-	add_call(fixture, path, path);
-	WAIT_UNTIL(ends_count(&runs) == 2);
-	between = request_of(path, 1).at - request_of(path, 0).at;
-	assert_true(between >= TW_SECOND);
-	assert_int_equal(end_of(&runs, path, 0).end, TW_REDIS_END_SNOOZED);
-	assert_in_range(end_of(&runs, path, 0).retry_in, TW_SECOND,
-			TW_SECOND + 100 * TW_MILLISECOND);
-	assert_int_equal(end_of(&runs, path, 1).end, TW_REDIS_END_DONE);
-	assert_int_equal(request_of(path, 1).attempt, 1);
-	worker_stop(worker);
-}
-
-TEST(opened, too_many_requests_are_called_after_a_pause)
-{
-	assert_is_called_after_a_pause(*state, "/limited");
-}
-
-TEST(opened, unavailable_server_with_a_date_is_called_after_a_pause)
-{
-	assert_is_called_after_a_pause(*state, "/dated");
+	for (size_t i = 0; i < 2; i++) {
+		add_call(fixture, paths[i], paths[i]);
+		WAIT_UNTIL(ends_count_of(&runs, paths[i], TW_REDIS_END_DONE) == 1);
+		assert_true(request_of(paths[i], 1).at - request_of(paths[i], 0).at >= TW_SECOND);
+		assert_int_equal(end_of(&runs, paths[i], 0).end, TW_REDIS_END_SNOOZED);
+		assert_in_range(end_of(&runs, paths[i], 0).retry_in, TW_SECOND,
+				TW_SECOND + 100 * TW_MILLISECOND);
+		assert_int_equal(request_of(paths[i], 1).attempt, 1);
+	}
 }
 
 /* Each task has one attempt, and all are done, though the host refuses most that come at once. */
 STORED(opened, host_that_limits_requests_is_called_at_its_rate)
 {
 	enum { TASKS = 100 };
-	struct tw_redis_worker *worker;
 	char url[64];
 	char key[KEY_SIZE];
 
@@ -420,9 +397,9 @@ STORED(opened, host_that_limits_requests_is_called_at_its_rate)
 		number_key(key, i);
 		add_callback(fixture->redis, key, url, 1);
 	}
-	worker = start(fixture);
+	start(fixture);
 	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
-	worker_stop(worker);
+	stop();
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), TASKS);
 	assert_true(http_server_count(&http) > TASKS);
@@ -443,9 +420,8 @@ static struct rlimit leave_no_descriptor(void)
 	return before;
 }
 
-STORED(opened, task_without_a_descriptor_is_given_back)
+STORED(started, task_without_a_descriptor_is_given_back)
 {
-	struct tw_redis_worker *worker = start(fixture);
 	struct rlimit before;
 	char url[64];
 
@@ -459,27 +435,22 @@ STORED(opened, task_without_a_descriptor_is_given_back)
 	assert_string_equal(end_of(&runs, "a", 0).reason, "no file descriptor is left");
 	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) == 1);
 	assert_int_equal(request_of("a", 0).attempt, 1);
-	worker_stop(worker);
 }
 
 /* curl also accepts a switch of protocols that it has not requested. */
-STORED(opened, status_that_is_of_no_class_has_its_end)
+STORED(started, status_that_is_of_no_class_has_its_end)
 {
-	struct tw_redis_worker *worker = start(fixture);
-
 	add_call(fixture, "101", "/switch");
 	add_call(fixture, "999", "/999");
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 2);
 	assert_int_equal(find_dead(fixture->redis, "101").attempts, 1);
 	assert_string_equal(find_dead(fixture->redis, "101").reason, "HTTP 101");
 	assert_int_equal(find_dead(fixture->redis, "999").attempts, 5);
-	worker_stop(worker);
 }
 
-STORED(opened, answer_may_snooze)
+STORED(started, answer_may_snooze)
 {
 	static const char *const paths[] = {"/snooze/200", "/snooze/503", "/snooze/404"};
-	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 3; i++)
 		add_call(fixture, paths[i], paths[i]);
@@ -491,14 +462,12 @@ STORED(opened, answer_may_snooze)
 		assert_int_equal(end_of(&runs, paths[i], 0).end, TW_REDIS_END_SNOOZED);
 		assert_int_equal(end_of(&runs, paths[i], 0).retry_in, TW_SECOND);
 	}
-	worker_stop(worker);
 }
 
-STORED(opened, other_4xx_and_redirects_are_dead_at_once)
+STORED(started, other_4xx_and_redirects_are_dead_at_once)
 {
 	static const char *const paths[] = {"/400", "/401", "/404", "/410",
 					    "/422", "/300", "/302", "/304"};
-	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 8; i++)
 		add_call(fixture, paths[i], paths[i]);
@@ -508,14 +477,13 @@ STORED(opened, other_4xx_and_redirects_are_dead_at_once)
 	assert_int_equal(http_server_count(&http), 8);
 	assert_string_equal(find_dead(fixture->redis, "/404").reason, "HTTP 404");
 	assert_int_equal(find_dead(fixture->redis, "/404").attempts, 1);
-	worker_stop(worker);
+	stop();
 	assert_int_equal(stats_of(fixture->redis).dead, 8);
 }
 
-STORED(opened, failures_that_may_pass_are_retried_until_dead)
+STORED(started, failures_that_may_pass_are_retried_until_dead)
 {
 	static const char *const paths[] = {"/408", "/429", "/500", "/502", "/504"};
-	struct tw_redis_worker *worker = start(fixture);
 
 	for (size_t i = 0; i < 5; i++)
 		add_call(fixture, paths[i], paths[i]);
@@ -524,14 +492,11 @@ STORED(opened, failures_that_may_pass_are_retried_until_dead)
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(find_dead(fixture->redis, paths[i]).attempts, 5);
-	worker_stop(worker);
 }
 
 STORED(opened, no_answer_is_retried)
 {
-	struct tw_redis_worker *worker =
-		start_with(fixture, (struct tw_redis_worker_options){.http_timeout = TW_SECOND});
-
+	start_with(fixture, (struct tw_redis_worker_options){.http_timeout = TW_SECOND});
 	add_call(fixture, "hang-up", "/hang-up");
 	add_call(fixture, "slow", "/slow-first");
 	add_call(fixture, "no-http", "/no-http");
@@ -543,23 +508,18 @@ STORED(opened, no_answer_is_retried)
 	assert_int_equal(end_of(&runs, "no-http", 0).http_status, 0);
 	assert_int_equal(end_of(&runs, "nobody", 0).http_status, 0);
 	assert_true(*end_of(&runs, "nobody", 0).reason);
-	worker_stop(worker);
 }
 
-STORED(opened, url_that_curl_does_not_take_is_dead_at_once)
+STORED(started, url_that_curl_does_not_take_is_dead_at_once)
 {
-	struct tw_redis_worker *worker = start(fixture);
-
 	add_callback(fixture->redis, "a", "http://127.0.0.1:65536/", 5);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(find_dead(fixture->redis, "a").attempts, 1);
 	assert_true(*find_dead(fixture->redis, "a").reason);
-	worker_stop(worker);
 }
 
 STORED(opened, scheme_that_came_into_redis_another_way_is_not_called)
 {
-	struct tw_redis_worker *worker;
 	char record[256];
 	char json[128];
 
@@ -569,19 +529,17 @@ STORED(opened, scheme_that_came_into_redis_another_way_is_not_called)
 	redis_server_number(&fixture->server, "HSET {tw/%s/%u}body a %s", fixture->name_space,
 			    shard_of(fixture->redis, "a"), record);
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
-	worker = start(fixture);
+	start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DEAD);
 	assert_int_equal(end_of(&runs, "a", 0).http_status, 0);
-	worker_stop(worker);
 }
 
 STORED(opened, callback_longer_than_its_lease_is_extended_and_made_once)
 {
-	struct tw_redis_worker *worker =
-		start_with(fixture, (struct tw_redis_worker_options){.lease = 3 * TW_SECOND});
 	struct tw_redis_worker_stats stats;
 
+	start_with(fixture, (struct tw_redis_worker_options){.lease = 3 * TW_SECOND});
 	/* relaxed, both: an independent flag */
 	atomic_store_explicit(&is_held, true, memory_order_relaxed);
 	add_call(fixture, "a", "/held");
@@ -591,30 +549,23 @@ STORED(opened, callback_longer_than_its_lease_is_extended_and_made_once)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(http_server_count(&http), 1);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
-	worker_stop(worker);
 }
 
 STORED(opened, no_more_callbacks_at_a_time_than_asked_for)
 {
-	struct tw_redis_worker *worker;
-
 	add_calls(fixture, 60, "/slow/30");
-	worker = start_with(
-		fixture, (struct tw_redis_worker_options){.callbacks = 8, .callbacks_per_host = 8});
+	start_with(fixture,
+		   (struct tw_redis_worker_options){.callbacks = 8, .callbacks_per_host = 8});
 	WAIT_UNTIL(ends_count(&runs) == 60);
 	assert_in_range(http_server_busiest(&http), 2, 8);
-	worker_stop(worker);
 }
 
 STORED(opened, sixty_four_callbacks_run_at_a_time)
 {
-	struct tw_redis_worker *worker;
-
 	add_calls(fixture, 128, "/together/64");
-	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 64});
+	start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 64});
 	WAIT_UNTIL(ends_count(&runs) == 128);
 	assert_int_equal(http_server_busiest(&http), 64);
-	worker_stop(worker);
 }
 
 static void add_call_to(struct fixture *fixture, const struct http_server *server, const char *key,
@@ -629,7 +580,6 @@ static void add_call_to(struct fixture *fixture, const struct http_server *serve
 STORED(opened, host_that_hangs_holds_up_no_other)
 {
 	enum { HANGING = 300, OTHERS = 100 };
-	struct tw_redis_worker *worker;
 	struct tw_redis_worker_stats stats;
 	struct http_server other;
 	int64_t before;
@@ -640,7 +590,7 @@ STORED(opened, host_that_hangs_holds_up_no_other)
 		snprintf(key, sizeof(key), "hangs-%d", i);
 		add_call(fixture, key, "/slow/60000");
 	}
-	worker = start(fixture);
+	start(fixture);
 	WAIT_UNTIL(http_server_count(&http) == 8);
 	before = wall_clock();
 	for (int i = 0; i < OTHERS; i++) {
@@ -655,6 +605,7 @@ STORED(opened, host_that_hangs_holds_up_no_other)
 	assert_true(stats.put_off > 0);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker = NULL;
 	assert_int_equal(stats_of(fixture->redis).tasks, HANGING);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 	http_server_stop(&other);
@@ -662,36 +613,32 @@ STORED(opened, host_that_hangs_holds_up_no_other)
 
 STORED(opened, slow_host_gets_all_its_calls_in_time)
 {
-	struct tw_redis_worker *worker;
 	int64_t before = wall_clock();
 
 	add_calls(fixture, 40, "/together/8");
-	worker = start(fixture);
+	start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == 40);
 	/* The calls take five rounds of eight, and the waits between them. */
 	assert_in_range(wall_clock() - before, 1500 * TW_MILLISECOND, 20 * TW_SECOND);
 	assert_int_equal(http_server_count(&http), 40);
 	assert_int_equal(http_server_busiest(&http), 8);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 40);
-	worker_stop(worker);
 }
 
-STORED(opened, two_thousand_callbacks_are_made_once_each)
+STORED(started, two_thousand_callbacks_are_made_once_each)
 {
 	enum { COUNT = TEST_SHARE_OF(2000) };
-	struct tw_redis_worker *worker = start(fixture);
 
 	add_calls(fixture, COUNT, "/200");
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
 	assert_int_equal(http_server_count(&http), COUNT);
-	worker_stop(worker);
+	stop();
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-STORED(opened, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
+STORED(started, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 {
-	struct tw_redis_worker *worker = start(fixture);
 	int64_t before;
 
 	add_call(fixture, "a", "/slow/20000");
@@ -699,6 +646,7 @@ STORED(opened, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 200 * TW_MILLISECOND), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker = NULL;
 	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 10 * TW_SECOND);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RELEASED);
 	assert_int_equal(stats_of(fixture->redis).due, 1);
@@ -707,15 +655,15 @@ STORED(opened, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 {
 	enum { CALLS = 60 };
-	struct tw_redis_worker *worker;
 	size_t made;
 
 	add_calls(fixture, CALLS, "/slow/50");
-	worker = start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 1});
+	start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 1});
 	WAIT_UNTIL(http_server_count(&http) >= 2);
 	/* The current call ends. */
 	assert_int_equal(tw_redis_worker_stop(worker, TW_MINUTE), TW_OK);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker = NULL;
 	made = http_server_count(&http);
 	assert_in_range(made, 2, CALLS - 1);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), made);
@@ -726,7 +674,6 @@ STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 STORED(opened, handler_may_take_callbacks_too)
 {
 	struct tw_redis_worker_options options = {.handler_for_callbacks = true};
-	struct tw_redis_worker *worker = NULL;
 
 	runs_attach(&runs, &options);
 	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, &options, NULL), TW_OK);
@@ -734,19 +681,16 @@ STORED(opened, handler_may_take_callbacks_too)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(runs_count_of(&runs, "a"), 1);
 	assert_int_equal(http_server_count(&http), 0);
-	worker_stop(worker);
 }
 
-STORED(opened, task_without_callback_fails_where_no_handler_is)
+STORED(started, task_without_callback_fails_where_no_handler_is)
 {
-	struct tw_redis_worker *worker = start(fixture);
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 2};
 
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DEAD), 1);
 	assert_true(*find_dead(fixture->redis, "a").reason);
-	worker_stop(worker);
 }
 
 FIXTURE_FILE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* These tests are about limits of a namespace and of groups: how many tasks run, how many begin in a
- * second, and what is paused, over all workers. Here the namespace is the group "". */
+/* These tests are about limits of a namespace and of groups: how many tasks run, how many begin in
+ * a second, and what is paused, over all workers. Here the namespace is the group "". */
 #include "support/fixture.h"
 
 #include "support/proxy.h"
