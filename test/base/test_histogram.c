@@ -82,16 +82,6 @@ static void assert_as_sorted(struct fixture *fixture)
 	assert_near(reported.p99, true_percentile(fixture, 99), longest);
 }
 
-TEST(once, nothing_recorded_is_all_zero)
-{
-	static const struct tw_percentiles none;
-	struct fixture *fixture = fixture_create();
-	struct tw_percentiles reported = percentiles_of(fixture->histograms, HISTOGRAMS);
-
-	assert_memory_equal(&reported, &none, sizeof(none));
-	free(fixture);
-}
-
 static void assert_alone_is(tw_duration time, tw_duration expected)
 {
 	struct histogram *histogram = calloc(1, sizeof(*histogram));
@@ -137,24 +127,6 @@ TEST(once, times_under_32_are_exact)
 	assert_int_equal(reported.p90, 28);
 	assert_int_equal(reported.p99, 31);
 	assert_int_equal(reported.max, 31);
-	free(fixture);
-}
-
-TEST(once, rare_long_time_shows_in_the_highest_percentiles_alone)
-{
-	struct fixture *fixture = fixture_create();
-	struct tw_percentiles reported;
-
-	for (int i = 0; i < 99; i++)
-		record(fixture, 10);
-	record(fixture, TW_HOUR);
-	reported = percentiles_of(fixture->histograms, HISTOGRAMS);
-	assert_int_equal(reported.p99, 10);
-	assert_int_equal(reported.max, TW_HOUR);
-	record(fixture, TW_HOUR);
-	assert_as_sorted(fixture);
-	reported = percentiles_of(fixture->histograms, HISTOGRAMS);
-	assert_true(reported.p99 > TW_HOUR - TW_HOUR / 32);
 	free(fixture);
 }
 

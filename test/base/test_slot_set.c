@@ -66,41 +66,17 @@ static void assert_agrees_everywhere(const struct model *model)
 	}
 }
 
+/* The set is empty at first. */
 static void for_each_size(uint64_t seed, void (*run)(struct model *))
 {
 	for (size_t i = 0; i < SIZES; i++) {
 		struct model model = model_open(sizes[i], seed);
 
+		assert_agrees_everywhere(&model);
 		run(&model);
 		assert_agrees_everywhere(&model);
 		model_close(&model);
 	}
-}
-
-static void leave_alone(struct model *model)
-{
-}
-
-TEST(once, empty_set_has_no_member)
-{
-	for_each_size(1, leave_alone);
-}
-
-static void add_and_take_out_single(struct model *model)
-{
-	size_t places[] = {0, model->size / 3, model->size / 2, model->size - 1};
-
-	for (size_t k = 0; k < 4; k++) {
-		add(model, places[k]);
-		assert_agrees_everywhere(model);
-		take_out(model, places[k]);
-		assert_agrees_everywhere(model);
-	}
-}
-
-TEST(once, single_member_is_found_from_everywhere)
-{
-	for_each_size(1, add_and_take_out_single);
 }
 
 static void fill_and_empty(struct model *model)
@@ -145,18 +121,4 @@ static void change_at_random(struct model *model)
 TEST(once, random_changes_agree_with_the_model)
 {
 	for_each_size(seed_choose(), change_at_random);
-}
-
-static void add_and_take_out_twice(struct model *model)
-{
-	add(model, model->size - 1);
-	add(model, model->size - 1);
-	assert_agrees_everywhere(model);
-	take_out(model, model->size - 1);
-	take_out(model, model->size - 1);
-}
-
-TEST(once, adding_and_removing_twice_is_the_same_as_once)
-{
-	for_each_size(1, add_and_take_out_twice);
 }

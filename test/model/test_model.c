@@ -35,12 +35,18 @@ static void run_trial(const struct trial_setting *setting, uint64_t stream)
 	TRIAL(TW_LAYOUT_ROUNDS, slots, keys, longest, queue)
 /* clang-format on */
 
+static struct trial_setting with_owner = {.layout = TW_LAYOUT_LEVELS,
+					  .slots = 10,
+					  .keys = 200,
+					  .longest_advance = 5000,
+					  .has_owner = true};
+
 static const struct test_kind kind_trials = {
-	.variants = TEST_VARIANTS(TRIALS(1, 200, 2000, 0), TRIALS(1, 5000, 200, 0),
-				  TRIALS(3, 200, 5000, 0), TRIALS(3, 5000, 500, 0),
-				  TRIALS(10, 200, 5000, 0), TRIALS(10, 5000, 2000, 0),
-				  TRIALS(512, 200, 5000, 0), TRIALS(512, 5000, 5000, 0),
-				  TRIALS(10, 200, 1000, 16), TRIALS(64, 5000, 1000, 64)),
+	.variants = TEST_VARIANTS(
+		TRIALS(1, 200, 2000, 0), TRIALS(1, 5000, 200, 0), TRIALS(3, 200, 5000, 0),
+		TRIALS(3, 5000, 500, 0), TRIALS(10, 200, 5000, 0), TRIALS(10, 5000, 2000, 0),
+		TRIALS(512, 200, 5000, 0), TRIALS(512, 5000, 5000, 0), TRIALS(10, 200, 1000, 16),
+		TRIALS(64, 5000, 1000, 64), {"levels, owner", &with_owner}),
 };
 
 TEST(trials, every_event_is_as_the_model_says)

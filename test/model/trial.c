@@ -155,9 +155,26 @@ static void renew_alarms(struct wheel_user *user)
 	alarms_create(user);
 }
 
-static const struct wheel_act acts_by_key[] = {
-	{give_command, 690}, {act_set_crowd, 5}, {advance_wheel, 250}, {ask, 30}, {act_poll, 20},
-	{act_walk, 2},       {NULL, 0}};
+/* An owner thread would apply the first while the others are given. */
+static void set_crowd_by_caller(struct wheel_user *user)
+{
+	if (!trial_of(user)->setting->has_owner)
+		act_set_crowd(user);
+}
+
+static void poll_wheel_by_caller(struct wheel_user *user)
+{
+	if (!trial_of(user)->setting->has_owner)
+		act_poll(user);
+}
+
+static const struct wheel_act acts_by_key[] = {{give_command, 690},
+					       {set_crowd_by_caller, 5},
+					       {advance_wheel, 250},
+					       {ask, 30},
+					       {poll_wheel_by_caller, 20},
+					       {act_walk, 2},
+					       {NULL, 0}};
 
 static const struct wheel_act acts_by_handle[] = {{act_start_timer, 120}, {act_stop_timer, 150},
 						  {act_reset_timer, 200}, {act_ask_timer, 400},
@@ -205,12 +222,11 @@ void trial_run(struct trial *trial, uint32_t operations)
 	for (trial->operation = 0; trial->operation < operations; trial->operation++) {
 		if (trial->wrong[0] != '\0' || random_is_spent(random))
 			return;
-		if (!trial->setting->is_of_handles) {
-			wheel_user_act(&trial->user, acts_by_key);
-			continue;
-		}
-		wheel_user_act(&trial->user, acts_by_handle);
-		act_wait_idle(&trial->user);
+		wheel_user_act(&trial->user,
+			       trial->setting->is_of_handles ? acts_by_handle : acts_by_key);
+		/* What an owner thread does by itself is over then. */
+		if (trial->setting->is_of_handles || trial->setting->has_owner)
+			act_wait_idle(&trial->user);
 	}
 }
 

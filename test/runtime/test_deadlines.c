@@ -19,19 +19,6 @@ RECORDED(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
 	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL * 4 - 1000 - delay);
 }
 
-RECORDED(ordered, tasks_see_the_clock_at_their_tick_within_a_long_advance)
-{
-	set_timer(recorder, "a", 1, INTERVAL * 2);
-	set_timer(recorder, "b", 2, INTERVAL * 9 - 5);
-	set_timer(recorder, "c", 3, INTERVAL * 123);
-	advance(recorder, INTERVAL * 1000 + 77);
-	assert_executed_at(recorder, 1, INTERVAL * 2);
-	assert_executed_at(recorder, 2, INTERVAL * 9);
-	assert_int_equal(event_of(recorder, 2).lateness, 5);
-	assert_executed_at(recorder, 3, INTERVAL * 123);
-	assert_int_equal(tw_now(recorder->wheel), INTERVAL * 1000 + 77);
-}
-
 static void assert_remaining(struct recorder *recorder, const char *key, tw_duration expected)
 {
 	tw_duration remaining = -1;
@@ -74,29 +61,6 @@ RECORDED(everywhere, move_under_one_interval_runs_at_once_and_is_not_late)
 	assert_int_equal(event_of(recorder, 2).lateness, 0);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	pass_ticks(recorder, 9);
-	assert_int_equal(event_count(recorder), 2);
-}
-
-RECORDED(everywhere, move_by_one_interval_runs_a_tick_later)
-{
-	set_timer(recorder, "key", 1, INTERVAL * 9);
-	move_timer(recorder, "key", INTERVAL);
-	settle(recorder);
-	assert_not_returned(recorder, 1);
-	pass_ticks(recorder, 2);
-	assert_executed_at(recorder, 1, INTERVAL);
-}
-
-RECORDED(everywhere, key_moved_under_one_interval_is_free_for_the_next_command)
-{
-	set_timer(recorder, "any", 1, INTERVAL * 4);
-	move_timer(recorder, "any", 1);
-	set_timer(recorder, "any", 2, INTERVAL * 2);
-	move_timer(recorder, "any", 1);
-	remove_timer(recorder, "any");
-	settle(recorder);
-	assert_executed_at(recorder, 1, 0);
-	assert_executed_at(recorder, 2, 0);
 	assert_int_equal(event_count(recorder), 2);
 }
 
@@ -144,30 +108,6 @@ TEST(ordered, clock_ends_at_forever_and_never_stays_never)
 	close_with_forever(recorder);
 }
 
-RECORDED(everywhere, remaining_time_is_nothing_between_the_deadline_and_its_tick)
-{
-	set_timer(recorder, "any", 1, INTERVAL * 3 + 10);
-	advance(recorder, INTERVAL * 3 + 20);
-	assert_remaining(recorder, "any", 0);
-	assert_not_returned(recorder, 1);
-	advance(recorder, INTERVAL - 20);
-	assert_executed_at(recorder, 1, INTERVAL * 4);
-}
-
-RECORDED(ordered, timers_of_one_tick_run_first_set_first)
-{
-	set_timer(recorder, "a", 1, INTERVAL * 25);
-	pass_ticks(recorder, 4);
-	set_timer(recorder, "b", 2, INTERVAL * 21);
-	pass_ticks(recorder, 11);
-	set_timer(recorder, "c", 3, INTERVAL * 10);
-	pass_ticks(recorder, 9);
-	set_timer(recorder, "d", 4, INTERVAL);
-	set_timer(recorder, "e", 5, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_order(recorder, 1, 2, 3, 4, 5);
-}
-
 static void set_same_key_again(struct recorder *recorder, const struct tw_task *task)
 {
 	uintptr_t value = (uintptr_t)task->value;
@@ -187,29 +127,6 @@ RECORDED(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
 	assert_int_equal(event_count(recorder), 100);
 	for (uintptr_t i = 1; i <= 100; i++)
 		assert_executed_at(recorder, i, INTERVAL * (tw_duration)i);
-}
-
-RECORDED(everywhere, advance_by_nothing_applies_commands_and_runs_what_is_due)
-{
-	pass_ticks(recorder, 2);
-	set_timer(recorder, "pending", 1, INTERVAL);
-	set_timer(recorder, "now", 2, INTERVAL);
-	move_timer(recorder, "now", 1);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 2, INTERVAL * 2);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	assert_int_equal(tw_now(recorder->wheel), INTERVAL * 2);
-}
-
-RECORDED(everywhere, manual_clock_starts_at_zero_and_moves_by_advance_alone)
-{
-	assert_int_equal(tw_now(recorder->wheel), 0);
-	set_timer(recorder, "any", 1, INTERVAL);
-	settle(recorder);
-	assert_int_equal(tw_now(recorder->wheel), 0);
-	assert_not_returned(recorder, 1);
-	advance(recorder, 123456);
-	assert_int_equal(tw_now(recorder->wheel), 123456);
 }
 
 TEST(everywhere, interval_of_any_length_works)

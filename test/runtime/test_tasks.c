@@ -168,20 +168,6 @@ static void set_for_now(struct recorder *recorder, uintptr_t value)
 	may_fail(tw_move_timer(recorder->wheel, "now", 3, 1));
 }
 
-static void set_one_for_now(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		set_for_now(recorder, 9);
-}
-
-RECORDED(ordered, timer_that_the_last_task_moves_to_now_has_run_when_advance_returns)
-{
-	recorder->on_execute = set_one_for_now;
-	set_timer(recorder, "any", 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	assert_executed_at(recorder, 9, INTERVAL);
-}
-
 static void set_next_for_now(struct recorder *recorder, const struct tw_task *task)
 {
 	uintptr_t value = (uintptr_t)task->value;
@@ -585,20 +571,4 @@ TEST(pool, workers_call_the_users_functions_and_no_other_thread)
 TEST(inline, driving_thread_calls_the_users_functions_when_inline)
 {
 	assert_called(*state, true);
-}
-
-RECORDED(ordered, inline_functions_run_in_the_order_of_the_events)
-{
-	set_letters_ms(recorder, 4, 5);
-	set_timer(recorder, "a", 3, INTERVAL * 6);
-	remove_timer(recorder, "b");
-	move_timer(recorder, "a", 1);
-	set_timer(recorder, "c", 4, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	set_timer(recorder, "d", 5, TW_HOUR);
-	move_timer(recorder, "d", 1);
-	set_timer(recorder, "c", 6, INTERVAL);
-	remove_timer(recorder, "c");
-	settle(recorder);
-	assert_order(recorder, 1, 2, 3, 4, 5, 6);
 }
