@@ -1,134 +1,277 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An alarm is a word: its tick above, flags below. Setting, stopping, claiming and the beginning
- * and end of a run are changes of it by compare-and-swap, which are their linearization points.
+ * An alarm's life is a word: its generation above, flags below. To set, stop or run it is to change
+ * the word by compare-and-swap; of a stop and the beginning of a run, the one whose exchange
+ * succeeds wins. Nobody is asked, and the owner learns through its inbox of what it must know.
  *
- *   ARMED    it is to run at the tick
- *   AWAY     the owner has handed it over; cleared when the job is done
+ *   ARMED    it is to run at `deadline`
  *   RUNNING  its function is being called; AWAY, too
- *   LISTED   it is in the inbox of the owner; the thread that sets the flag adds it, the owner
- *            clears it
- *   CLOSING  it is being closed or destroyed, and can't be set
- *   CLOSED   `function` is a close's, and the owner may have it called: the last that the closing
- *            thread writes
- *   FILED    it is in the wheel, or on its way there: the thread that sets LISTED sets it too,
- *            the owner clears it
+ *   AWAY     the owner has handed it over; cleared when the job is done
+ *   FILED    it is in the wheel, or on its way there
+ *   LISTED   it is in the inbox of the owner, once; the thread that sets the flag adds it, the
+ *            owner clears it
+ *   CLOSED   it can't be set any more; so it is not ARMED
+ *   LAST     CLOSED, and when it is idle a handle's is freed, and another's function is called that
+ *            a close was given. A destroy sets CLOSED alone
+ *   RESET    it was set since its run began
+ *   NOW      `deadline` had passed when it was set
+ *   BUSY     a thread has locked it: only that one changes the word, `deadline` and `function`; the
+ *            others wait those few instructions
  *
- * Invariant: an alarm that is FILED, and not LISTED, is in the wheel, at the tick in its word or an
- * earlier one, also if it is not ARMED. So the owner need not know of a tick that moves later,
- * nor of a stop, nor of a set after a stop that is not sooner: it finds out when the earlier tick
- * comes. It learns, through the inbox, of an alarm that was not filed, or moves sooner; and by
- * alarm_end(), of one that was set, or closed, while it was AWAY.
+ * What happens to an alarm, one function each:
  *
- * Ownership. The memory is the program's. The timer in it is the owner's, and while it is AWAY the
- * worker's. The owner lets go of an alarm that is not ARMED by clearing FILED, a worker by clearing
- * AWAY: each is the last touch. So an alarm that is disarmed for good has no other owner than the
- * program once it is neither FILED, LISTED nor AWAY. To destroy one that the owner has, the program
- * asks it to take the alarm out of its list. A closed one travels to the pool as a job that calls
- * the function, which may free the memory.
+ *   event             from     if                     to                      what comes next
+ *   alarm_set         any      CLOSED                 -                       TW_CLOSED
+ *                              AWAY                   ARMED RESET             alarm_end
+ *                              FILED, not sooner      ARMED RESET             alarm_claim
+ *                              else                   ARMED RESET LISTED      owner: apply_change
+ *                                                     FILED
+ *   alarm_stop        any                             not ARMED               -
+ *   alarm_end_life    live     AWAY                   CLOSED LAST not ARMED   alarm_end
+ *                              else                   the same, LISTED        owner: apply_change
+ *   alarm_close       any      CLOSED                 -                       TW_CLOSED
+ *                              AWAY                   CLOSED LAST not ARMED   alarm_end
+ *                              else                   the same, LISTED        owner: apply_change
+ *   alarm_destroy     any                             CLOSED not ARMED        owner: let_go
+ *   alarm_claim       FILED    ARMED, due             AWAY not FILED          alarm_begin
+ *                              else                   -                       alarm_look
+ *   alarm_look        FILED    LISTED                 -                       owner: apply_change
+ *                              ARMED                  -                       into the wheel again
+ *                              else                   not FILED               if LAST, its end
+ *   apply_change      LISTED   ARMED                  not LISTED              into the wheel
+ *                              else                   not LISTED, not FILED   if LAST, its end
+ *   alarm_take        any      ARMED                  CLOSED LAST AWAY        its value goes back
+ *                                                     not ARMED, not FILED
+ *   alarm_begin       AWAY     ARMED, due             RUNNING, not ARMED      the function
+ *                              else                   -                       alarm_end
+ *   alarm_end         AWAY     ARMED                  LISTED FILED not AWAY   owner: apply_change
+ *                              a handle's             CLOSED LAST not AWAY    freed, unless LISTED
+ *                              LAST                   LISTED FILED not AWAY   owner: its end
+ *                              else                   not AWAY                -
  *
- * A thread that closes it writes `function` between CLOSING, after which no run begins, and CLOSED,
- * which publishes it. A worker reads it before it begins a run, and uses it if the run begins.
+ * A periodic one stays ARMED while it runs: at the end of the run its schedule says when it runs
+ * next, unless it was set meanwhile. It ends if its `next` says so: a set that came while `next`
+ * was asked has moved a run that does not come.
+ *
+ * The argument of a handle goes with the answer to a stop: TW_OK gives it to the caller at once,
+ * TW_REARMED once the run has ended, TW_RUNNING to the run; after LAST an earlier stop has decided.
+ *
+ * Invariant: an alarm that is FILED, and not LISTED, is in the wheel, at its deadline or an earlier
+ * one, also if it is not ARMED. So the owner need not know of a deadline that moves later, nor of a
+ * stop of a program's alarm, nor of a set after that which is not sooner: it finds out when the
+ * earlier deadline comes. Of a handle's stop it learns, for its memory is to come back.
+ *
+ * No look at the deadline decides that a run begins but the one of alarm_begin(), under the lock.
+ * What the owner reads it reads of one moment, flags and deadline; of a set that comes after that
+ * it learns, or it finds out at alarm_claim().
+ *
+ * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner lets go
+ * of a program's alarm that is not ARMED by clearing FILED, a worker by clearing AWAY: each is the
+ * last touch. So one that is disarmed for good has no other owner than the program once it is
+ * neither FILED, LISTED nor AWAY. To destroy one that the owner has, the program asks it to take
+ * the alarm out of its list. A handle's alarm is freed by the thread that finds it LAST and neither
+ * AWAY nor LISTED, by a change of the word that made it so.
  */
 #include "alarm.h"
 
-/* Calls of these would be some 10 instructions each. */
-#define INLINED static inline __attribute__((always_inline))
+#include "base/clock.h"
+#include "base/thread.h"
 
 enum {
 	ARMED = 1 << 0,
-	AWAY = 1 << 1,
-	RUNNING = 1 << 2,
-	LISTED = 1 << 3,
-	CLOSING = 1 << 4,
-	CLOSED = 1 << 5,
-	FILED = 1 << 6,
-	FLAGS = (1 << 8) - 1,
-	TICK_SHIFT = 8,
-	COARSE_STEP = 256
+	RUNNING = 1 << 1,
+	AWAY = 1 << 2,
+	FILED = 1 << 3,
+	LISTED = 1 << 4,
+	CLOSED = ALARM_CLOSED,
+	LAST = 1 << 6,
+	RESET = 1 << 7,
+	NOW = 1 << 8,
+	BUSY = 1 << 9
 };
 
-/* From this tick on a word has ticks in steps of COARSE_STEP, so that all ticks fit into its 56
- * bits, TICK_NEVER too. With ticks of 1 ns it comes after 1.1 years. */
-static const uint64_t first_coarse = (uint64_t)1 << (63 - TICK_SHIFT);
+/* The bits of a word that have the generation. */
+#define GENERATION (~(((uint64_t)1 << ALARM_GENERATION_SHIFT) - 1))
 
-/* Returns the number that stands for the tick in a word, rounded up. Numbers keep the order. */
-static uint64_t tick_number(uint64_t tick)
+void alarm_table_init(struct alarm_table *table)
 {
-	if (tick < first_coarse)
-		return tick;
-	return first_coarse + (tick - first_coarse + COARSE_STEP - 1) / COARSE_STEP;
+	pthread_mutex_init(&table->lock, NULL);
+	pthread_cond_init(&table->run_ended, NULL);
 }
 
-static uint64_t word_tick(uint64_t word)
+void alarm_table_destroy(struct alarm_table *table)
 {
-	uint64_t number = word >> TICK_SHIFT;
-
-	if (number < first_coarse)
-		return number;
-	return first_coarse + (number - first_coarse) * COARSE_STEP;
+	pthread_cond_destroy(&table->run_ended);
+	pthread_mutex_destroy(&table->lock);
 }
 
-void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument)
+void alarm_table_note_drain(struct alarm_table *table)
 {
-	alarm->timer.class = TIMER_ALARM;
-	timer_set_place(&alarm->timer, TIMER_AWAY);
-	alarm->timer.value = argument;
-	atomic_init(&alarm->function, run);
-	alarm->wheel = wheel;
-	atomic_init(&alarm->word, 0);
+	/* relaxed: a thread that knows of the drain has learnt of it by other means. */
+	atomic_fetch_add_explicit(&table->drains, 1, memory_order_relaxed);
 }
 
-/* relaxed: a change that is made by it acquires; what the owner does without one, it does with an
- * alarm that it has: taken from the inbox, or from the wheel. */
+/* The alarm, which is the caller's, is about to go to the inbox. */
+static inline void alarm_date(struct alarm_table *table, struct alarm *alarm)
+{
+	/* relaxed: see alarm_table_note_drain(). */
+	alarm->timer.pending_set = atomic_load_explicit(&table->drains, memory_order_relaxed);
+}
+
+/* ---- Changing the word ---- */
+
+/* Not inlined: the other way needs no stack. */
+static __attribute__((noinline, cold)) uint64_t alarm_await_word(const struct alarm *alarm)
+{
+	unsigned tries = 0;
+	uint64_t word;
+
+	do {
+		thread_back_off(&tries);
+		/* acquire: see alarm_word(). */
+		word = atomic_load_explicit(&alarm->word, memory_order_acquire);
+	} while (word & BUSY);
+	return word;
+}
+
+/* Once no thread is busy with it. acquire: pairs with alarm_exchange(), alarm_unlock() and
+ * handle_free(). */
 static uint64_t alarm_word(const struct alarm *alarm)
 {
-	return atomic_load_explicit(&alarm->word, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_acquire);
+
+	return word & BUSY ? alarm_await_word(alarm) : word;
 }
 
-/* seq_cst: passes the alarm on; pairs with itself and alarm_is_known(). And the end of a run comes
- * before the look for threads that wait for it; pairs with handle_table_wait(). */
-INLINED bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
+/* seq_cst: passes the alarm on; pairs with itself, alarm_word() and alarm_is_known(). */
+static bool alarm_exchange(struct alarm *alarm, uint64_t from, uint64_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&alarm->word, &from, to,
 						       memory_order_seq_cst, memory_order_relaxed);
 }
 
-/* Exchanges the word, and adds the alarm to the inbox if that sets LISTED. It is the caller's last
- * touch. */
-INLINED bool alarm_exchange_listed(struct alarm_table *table, struct alarm *alarm, uint64_t from,
-				   uint64_t to)
+/* From a lock that succeeds to the unlock no other thread changes word, deadline and function. */
+static bool alarm_lock(struct alarm *alarm, uint64_t word)
 {
-	if (!alarm_exchange(alarm, from, to))
+	return alarm_exchange(alarm, word, word | BUSY);
+}
+
+static void alarm_unlock(struct alarm *alarm, uint64_t word)
+{
+	/* release: publishes the deadline; pairs with alarm_word(). */
+	atomic_store_explicit(&alarm->word, word, memory_order_release);
+}
+
+/* Ends a run. */
+static void alarm_unlock_last(struct alarm *alarm, uint64_t word)
+{
+	/* seq_cst: publishes the run, and that its place is back; pairs with run_is_under_way() and
+	 * alarm_word(). Before the look for threads that wait for it; pairs with
+	 * alarm_table_wait(). */
+	atomic_store_explicit(&alarm->word, word, memory_order_seq_cst);
+}
+
+/* Adds the alarm to the inbox if the change has set LISTED, and returns whether it has. It is the
+ * caller's last touch. */
+static bool alarm_list(struct alarm_table *table, struct alarm *alarm, uint64_t from, uint64_t to)
+{
+	if (!(to & ~from & LISTED))
 		return false;
-	if (to & ~from & LISTED)
-		inbox_add(&table->changed, &alarm->change);
+	inbox_add(&table->changed, &alarm->change);
 	return true;
 }
 
-/* What becomes of the word by a set, and whether the owner is to see to the alarm. */
-INLINED bool word_set(uint64_t word, uint64_t number, uint64_t *to)
+/* release: after BUSY was set; pairs with alarm_deadline(). */
+static void alarm_store_deadline(struct alarm *alarm, tw_duration deadline)
 {
-	*to = number << TICK_SHIFT | (word & FLAGS) | ARMED;
-	return !(word & AWAY) && (!(word & FILED) || number < word >> TICK_SHIFT);
+	atomic_store_explicit(&alarm->deadline, deadline, memory_order_release);
 }
 
-enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
-			 bool *changed)
+/* acquire: what is written after BUSY was set is seen with it; pairs with
+ * alarm_store_deadline(). */
+static tw_duration alarm_deadline(const struct alarm *alarm)
 {
-	uint64_t number = tick_number(tick);
+	return atomic_load_explicit(&alarm->deadline, memory_order_acquire);
+}
+
+/* Reads the word and, of the same moment, the deadline. */
+static uint64_t alarm_read(struct alarm *alarm, tw_duration *deadline)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		*deadline = alarm_deadline(alarm);
+		/* relaxed: after the load of the deadline, which acquires. */
+	} while (atomic_load_explicit(&alarm->word, memory_order_relaxed) != word);
+	return word;
+}
+
+enum alarm_state alarm_state(struct alarm *alarm, uint64_t *generation, tw_duration *deadline)
+{
+	uint64_t word = alarm_read(alarm, deadline);
+
+	*generation = alarm_generation(word);
+	if (word & RUNNING)
+		return ALARM_RUNS;
+	if (!(word & ARMED))
+		return ALARM_IDLE;
+	return word & AWAY ? ALARM_IS_AWAY : ALARM_IS_FILED;
+}
+
+/* ---- Any thread ---- */
+
+void alarm_init(struct alarm *alarm, run_fn *run, void *argument)
+{
+	alarm->timer.class = TIMER_ALARM;
+	timer_set_place(&alarm->timer, TIMER_AWAY);
+	alarm->timer.value = argument;
+	alarm->function = run;
+	atomic_init(&alarm->word, 0);
+	atomic_init(&alarm->deadline, 0);
+}
+
+void alarm_begin_life(struct alarm_table *table, struct alarm *alarm, tw_duration deadline,
+		      bool for_now)
+{
+	/* relaxed: no other thread knows of it yet. */
+	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_relaxed);
+
+	word = (word & ~(uint64_t)CLOSED) | ARMED | LISTED | FILED | (for_now ? NOW : 0);
+	alarm_date(table, alarm);
+	alarm_store_deadline(alarm, deadline);
+	/* What was done with it before, and what is new, for those that ask by an id. */
+	alarm_unlock(alarm, word);
+	inbox_add(&table->changed, &alarm->change);
+}
+
+enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
+			 tw_duration deadline, bool for_now, bool *changed)
+{
 	uint64_t word;
 	uint64_t to;
 
 	do {
 		word = alarm_word(alarm);
-		if (word & CLOSING)
+		if ((word & (GENERATION | CLOSED)) != generation << ALARM_GENERATION_SHIFT)
 			return TW_CLOSED;
-		if (word_set(word, number, &to))
-			to |= LISTED | FILED;
-	} while (!alarm_exchange_listed(table, alarm, word, to));
-	*changed = to & ~word & LISTED;
+	} while (!alarm_lock(alarm, word));
+	to = (word & ~(uint64_t)NOW) | ARMED | RESET | (for_now ? NOW : 0);
+	/* One for now may be after a deadline that has passed, whose tick is still to come. */
+	if (!(word & AWAY) && (!(word & FILED) || for_now || deadline < alarm_deadline(alarm)))
+		to |= LISTED | FILED;
+	alarm_store_deadline(alarm, deadline);
+	alarm_unlock(alarm, to);
+	*changed = alarm_list(table, alarm, word, to);
 	return TW_OK;
+}
+
+/* The answer to a stop, by the word before. */
+static enum tw_status word_stopped(uint64_t word)
+{
+	if (word & RUNNING)
+		return word & ARMED ? TW_REARMED : TW_RUNNING;
+	return word & ARMED ? TW_OK : TW_NOT_FOUND;
 }
 
 enum tw_status alarm_stop(struct alarm *alarm)
@@ -138,29 +281,31 @@ enum tw_status alarm_stop(struct alarm *alarm)
 	do {
 		word = alarm_word(alarm);
 	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)ARMED));
-	if (word & RUNNING)
-		return word & ARMED ? TW_REARMED : TW_RUNNING;
-	return word & ARMED ? TW_OK : TW_NOT_FOUND;
+	return word_stopped(word);
 }
 
-run_fn *alarm_function(const struct alarm *alarm)
+enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
+			      void **value, bool *changed)
 {
-	/* relaxed: a change of the word publishes it. */
-	return atomic_load_explicit(&alarm->function, memory_order_relaxed);
-}
-
-/* Sets CLOSING, unless the alarm is held. *word becomes what the word was. */
-INLINED enum tw_status alarm_disarm(struct alarm *alarm, uint64_t held, uint64_t *word)
-{
-	uint64_t closing;
+	enum tw_status status;
+	uint64_t word;
+	uint64_t to;
 
 	do {
-		*word = alarm_word(alarm);
-		if (*word & CLOSING)
-			return TW_CLOSED;
-		closing = *word & held ? 0 : CLOSING;
-	} while (!alarm_exchange(alarm, *word, (*word & ~(uint64_t)ARMED) | closing));
-	return closing ? TW_OK : TW_RUNNING;
+		word = alarm_word(alarm);
+		if (alarm_generation(word) != generation)
+			return TW_NOT_FOUND;
+		if (word & CLOSED)
+			return word & RUNNING ? TW_RUNNING : TW_NOT_FOUND;
+	} while (!alarm_lock(alarm, word));
+	status = word_stopped(word);
+	/* Before another thread may free it. */
+	if (status != TW_RUNNING)
+		*value = alarm->timer.value;
+	to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
+	alarm_unlock(alarm, to);
+	*changed = alarm_list(table, alarm, word, to);
+	return status;
 }
 
 enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_fn *closed,
@@ -169,17 +314,17 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
 	uint64_t word;
 	uint64_t to;
 
-	if (alarm_disarm(alarm, 0, &word) == TW_CLOSED)
-		return TW_CLOSED;
-	/* relaxed: the function has still to be called. */
-	atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
-	/* relaxed: the exchange below publishes it. */
-	atomic_store_explicit(&alarm->function, closed, memory_order_relaxed);
 	do {
 		word = alarm_word(alarm);
-		to = word | CLOSED | (word & AWAY ? 0 : LISTED);
-	} while (!alarm_exchange_listed(table, alarm, word, to));
-	*changed = to & ~word & LISTED;
+		if (word & CLOSED)
+			return TW_CLOSED;
+	} while (!alarm_lock(alarm, word));
+	/* relaxed: the function has still to be called. */
+	atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
+	alarm->function = closed;
+	to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
+	alarm_unlock(alarm, to);
+	*changed = alarm_list(table, alarm, word, to);
 	return TW_OK;
 }
 
@@ -190,38 +335,77 @@ struct run alarm_hold(const struct alarm *alarm, bool has_pool)
 	return (struct run){&alarm->word, flag, flag};
 }
 
+struct run alarm_run(const struct alarm *alarm, uint64_t generation)
+{
+	uint64_t mask = GENERATION | RUNNING;
+
+	return (struct run){&alarm->word, mask, generation << ALARM_GENERATION_SHIFT | RUNNING};
+}
+
 enum tw_status alarm_destroy(struct alarm *alarm, const struct run *hold, bool waits)
 {
+	uint64_t held = waits ? 0 : hold->running;
+	uint64_t closed;
 	uint64_t word;
 
-	return alarm_disarm(alarm, waits ? 0 : hold->running, &word);
+	do {
+		word = alarm_word(alarm);
+		if (word & CLOSED)
+			return TW_CLOSED;
+		closed = word & held ? 0 : CLOSED;
+	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | closed));
+	return closed ? TW_OK : TW_RUNNING;
 }
 
 bool alarm_is_known(const struct alarm *alarm)
 {
-	/* acquire: sees the last touches of owner and worker; pairs with alarm_exchange(). */
+	/* acquire: sees the last touches of owner and worker; pairs with alarm_exchange() and
+	 * alarm_unlock_last(). */
 	return atomic_load_explicit(&alarm->word, memory_order_acquire) & (FILED | LISTED | AWAY);
+}
+
+bool alarm_table_is_closing(const struct alarm_table *table)
+{
+	/* acquire: pairs with alarm_table_end_close(). */
+	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
+}
+
+void alarm_table_wait(struct alarm_table *table, const struct run *run)
+{
+	pthread_mutex_lock(&table->lock);
+	/* seq_cst: announces, before the look; pairs with the load in alarm_table_tell(). */
+	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
+	while (run_is_under_way(run))
+		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
+	/* relaxed: a wake too many does no harm. */
+	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&table->lock);
 }
 
 /* ---- The owner ---- */
 
-struct alarm *alarm_take_changed(struct alarm_table *table)
+struct alarm *alarm_take_changed(struct alarm_table *table, uint16_t drains)
 {
-	struct inbox_link *link = inbox_take_oldest(&table->changed);
+	struct inbox_link *link = inbox_first(&table->changed);
+	struct alarm *alarm = link ? list_entry(link, struct alarm, change) : NULL;
 
-	return link ? list_entry(link, struct alarm, change) : NULL;
+	if (!alarm ||
+	    (timer_is_handle(&alarm->timer) && (int16_t)(alarm->timer.pending_set - drains) > 0))
+		return NULL;
+	inbox_take(&table->changed);
+	return alarm;
 }
 
-/* Touches an alarm that is not ARMED no more. */
-INLINED enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
+/* Touches a program's alarm that is not ARMED no more. */
+static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 {
 	if (word & (AWAY | LISTED))
 		return ALARM_KEEP;
-	if (word & CLOSED)
-		return ALARM_CLOSE;
+	if (word & LAST)
+		return ALARM_END;
 	if (!(word & ARMED))
 		return ALARM_KEEP;
-	alarm->timer.tick = word_tick(word);
+	alarm->timer.by_tick = alarm_read(alarm, &alarm->timer.deadline) & NOW;
 	return ALARM_FILE;
 }
 
@@ -231,11 +415,11 @@ enum alarm_action alarm_look(struct alarm *alarm)
 
 	do
 		word = alarm_word(alarm);
-	while (!(word & ARMED) && !alarm_exchange(alarm, word, word & ~(uint64_t)FILED));
+	while (!(word & (ARMED | LISTED)) && !alarm_exchange(alarm, word, word & ~(uint64_t)FILED));
 	return alarm_action_for(alarm, word);
 }
 
-enum alarm_action alarm_apply_change(struct alarm *alarm)
+enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed)
 {
 	uint64_t word;
 	uint64_t to;
@@ -244,12 +428,28 @@ enum alarm_action alarm_apply_change(struct alarm *alarm)
 		word = alarm_word(alarm);
 		to = word & ~(uint64_t)(word & ARMED ? LISTED : LISTED | FILED);
 	} while (!alarm_exchange(alarm, word, to));
+	*was_filed = word & FILED;
 	return alarm_action_for(alarm, to);
+}
+
+void alarm_leave(struct alarm *alarm)
+{
+	uint64_t word;
+
+	do
+		word = alarm_word(alarm);
+	while (!alarm_exchange(alarm, word, word & ~(uint64_t)LISTED));
+}
+
+/* relaxed, both: nothing is read on account of the flag. */
+bool alarm_is_last(const struct alarm *alarm)
+{
+	return atomic_load_explicit(&alarm->word, memory_order_relaxed) & LAST;
 }
 
 bool alarm_is_away(const struct alarm *alarm)
 {
-	return alarm_word(alarm) & AWAY;
+	return atomic_load_explicit(&alarm->word, memory_order_relaxed) & AWAY;
 }
 
 bool alarm_let_go(struct alarm *alarm)
@@ -264,54 +464,130 @@ bool alarm_let_go(struct alarm *alarm)
 	return true;
 }
 
-/* Changes the flags of an alarm that is to run by `now`. Returns false if it is not. */
-static bool alarm_change_due(struct alarm *alarm, uint64_t now, uint64_t clear, uint64_t set)
+bool alarm_claim(struct alarm *alarm)
+{
+	tw_duration deadline;
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		deadline = alarm_deadline(alarm);
+		if (!(word & ARMED) || deadline > alarm->timer.deadline)
+			return false;
+	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)FILED) | AWAY));
+	alarm->timer.deadline = deadline;
+	return true;
+}
+
+/* ---- Running ---- */
+
+bool alarm_take(struct alarm *alarm)
 {
 	uint64_t word;
 
 	do {
 		word = alarm_word(alarm);
-		if (!(word & ARMED) || word_tick(word) > now)
+		if (!(word & ARMED))
 			return false;
-	} while (!alarm_exchange(alarm, word, (word & ~clear) | set));
-	alarm->timer.tick = word_tick(word);
+	} while (!alarm_exchange(alarm, word,
+				 (word & ~(uint64_t)(ARMED | FILED)) | CLOSED | LAST | AWAY));
+	alarm->timer.deadline = alarm_deadline(alarm);
 	return true;
 }
 
-bool alarm_claim(struct alarm *alarm)
+bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run)
 {
-	return alarm_change_due(alarm, alarm->timer.tick, FILED, AWAY);
+	bool is_periodic = alarm->timer.class == TIMER_PERIODIC;
+	tw_duration due = alarm->timer.deadline;
+	tw_duration deadline;
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		if (!(word & ARMED))
+			return false;
+	} while (!alarm_lock(alarm, word));
+	/* The clock may have gone back since the owner claimed the alarm. */
+	due = due < now ? now : due;
+	deadline = alarm_deadline(alarm);
+	if (deadline > due) {
+		alarm_unlock(alarm, word);
+		return false;
+	}
+	alarm->timer.deadline = deadline;
+	*run = is_periodic ? alarm->schedule->run : alarm->function;
+	word &= ~(uint64_t)(RESET | NOW | (is_periodic ? 0 : ARMED));
+	alarm_unlock(alarm, word | RUNNING);
+	return true;
 }
 
-/* ---- Running ---- */
+/* The deadline after the present one that is due at all, for a run that began at `now`. */
+static tw_duration alarm_next(const struct alarm *alarm, tw_duration now)
+{
+	const struct schedule *schedule = alarm->schedule;
+	tw_duration deadline = alarm->timer.deadline;
+	tw_duration next;
+	uint64_t since;
+
+	if (schedule->next)
+		return schedule->next(alarm->timer.value, deadline);
+	next = time_add(deadline, schedule->period);
+	if (next > now || schedule->missed == TW_MISSED_BURST)
+		return next;
+	if (schedule->missed == TW_MISSED_DELAY)
+		return time_add(now, schedule->period);
+	/* Unsigned: the two may be as far apart as the clock is long. */
+	since = (uint64_t)now - (uint64_t)deadline;
+	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
+}
+
+enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
+			 struct limit *places)
+{
+	bool is_handle = alarm->timer.class != TIMER_ALARM;
+	bool ran = began != ALARM_NOT_RUN;
+	bool asked = ran && alarm->timer.class == TIMER_PERIODIC &&
+		     (alarm_word(alarm) & (ARMED | RESET)) == ARMED;
+	/* To ask is part of the run. */
+	tw_duration next = asked ? alarm_next(alarm, began) : 0;
+	uint64_t word;
+	uint64_t to;
+
+	do
+		word = alarm_word(alarm);
+	while (!alarm_lock(alarm, word));
+	to = word & ~(uint64_t)(AWAY | RUNNING | RESET);
+	if (asked && next <= alarm->timer.deadline)
+		to &= ~(uint64_t)ARMED;
+	else if (asked && !(word & RESET))
+		alarm_store_deadline(alarm, next);
+	if (is_handle && !(to & ARMED))
+		to |= CLOSED | LAST;
+	if ((to & ARMED) || ((to & LAST) && !is_handle))
+		to |= LISTED | FILED;
+	if (is_handle && (to & LAST) && ran)
+		limit_give(places);
+	/* In the inbox it is for the owner to read. */
+	if (!(word & LISTED))
+		alarm_date(table, alarm);
+	alarm_unlock_last(alarm, to);
+	if (alarm_list(table, alarm, word, to))
+		return ALARM_BACK;
+	return is_handle && (to & (LAST | LISTED)) == LAST ? ALARM_GONE : ALARM_ENDED;
+}
+
+void alarm_table_tell(struct alarm_table *table)
+{
+	/* seq_cst: after the end of the run; pairs with the addition in alarm_table_wait(). */
+	if (atomic_load_explicit(&table->waiters, memory_order_seq_cst) == 0)
+		return;
+	pthread_mutex_lock(&table->lock);
+	pthread_cond_broadcast(&table->run_ended);
+	pthread_mutex_unlock(&table->lock);
+}
 
 void alarm_table_end_close(struct alarm_table *table)
 {
 	/* release: its function has returned; pairs with alarm_table_is_closing(). */
 	atomic_fetch_sub_explicit(&table->closing, 1, memory_order_release);
-}
-
-bool alarm_table_is_closing(const struct alarm_table *table)
-{
-	/* acquire: pairs with alarm_table_end_close(). */
-	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
-}
-
-bool alarm_begin(struct alarm *alarm, uint64_t now)
-{
-	return alarm_change_due(alarm, now, ARMED, RUNNING);
-}
-
-bool alarm_end(struct alarm_table *table, struct alarm *alarm)
-{
-	uint64_t word;
-	uint64_t to;
-
-	do {
-		word = alarm_word(alarm);
-		to = word & ~(uint64_t)(AWAY | RUNNING);
-		if (to & (ARMED | CLOSED))
-			to |= LISTED | FILED;
-	} while (!alarm_exchange_listed(table, alarm, word, to));
-	return to & ~word & LISTED;
 }

@@ -1,56 +1,121 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An alarm is a timer that is made once, and is set and stopped without memory and without room in
- * the command queue. alarm.c says which thread may touch what, and when.
+ * An alarm is a timer without a key. Any thread sets and stops it by changes of one word, without
+ * allocation and without room in the command queue. Its memory is the program's, in a struct
+ * tw_alarm, or a handle's (handle.h). alarm.c says which thread may touch what, and when.
  */
 #ifndef ALARM_H
 #define ALARM_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <timingwheel/timingwheel.h>
 
-#include "handle.h"
 #include "base/inbox.h"
+#include "base/limit.h"
 #include "wheel/timer.h"
 
-/* An alarm is what a struct tw_alarm has in it. It takes 88 bytes. */
+/* A run, or the function that a close is given. */
+typedef void run_fn(void *argument);
+
+/* A schedule is what repeats. It is constant once made. */
+struct schedule {
+	run_fn *run;
+	tw_duration (*next)(void *argument, tw_duration previous); /* or NULL: period and missed */
+	tw_duration period;
+	enum tw_missed missed;
+};
+
+/* 88 bytes. */
 struct alarm {
 	struct timer timer; /* value: the argument */
-	/* Any thread. */
-	_Atomic(run_fn *) function; /* its run; once it is CLOSED, the close's */
-	/* A set touches these three. */
-	struct tw_wheel *wheel; /* constant */
-	_Atomic uint64_t word;  /* tick and flags: see alarm.c */
-	struct inbox_link change;
+	union {
+		run_fn *function;          /* its run, or what a close is given */
+		struct schedule *schedule; /* where the class is TIMER_PERIODIC */
+	};
+	_Atomic uint64_t word;        /* generation and flags: see alarm.c */
+	struct inbox_link change;     /* in the inbox of the table */
+	_Atomic tw_duration deadline; /* by its last set */
 };
 
-_Static_assert(sizeof(struct alarm) <= sizeof(struct tw_alarm) &&
-		       _Alignof(struct alarm) <= _Alignof(struct tw_alarm),
+/* What a struct tw_alarm has in it. */
+struct own_alarm {
+	struct alarm alarm;
+	struct tw_wheel *wheel; /* constant */
+};
+
+_Static_assert(sizeof(struct own_alarm) <= sizeof(struct tw_alarm) &&
+		       _Alignof(struct own_alarm) <= _Alignof(struct tw_alarm),
 	       "an alarm fits what programs have in their structs");
 
-static inline struct alarm *alarm_of(struct tw_alarm *alarm)
+static inline struct own_alarm *alarm_of(struct tw_alarm *alarm)
 {
-	return (struct alarm *)(void *)alarm;
+	return (struct own_alarm *)(void *)alarm;
 }
 
-/* Knows the alarms that the owner is to see. A zeroed table is empty. Any thread. */
+static inline struct alarm *timer_alarm(struct timer *timer)
+{
+	return list_entry(timer, struct alarm, timer);
+}
+
+/* The generation begins at this bit of the word: it is 0 in a program's alarm. */
+enum { ALARM_GENERATION_SHIFT = 12, ALARM_CLOSED = 1 << 5 };
+
+static inline uint64_t alarm_generation(uint64_t word)
+{
+	return word >> ALARM_GENERATION_SHIFT;
+}
+
+/* The word of free memory for an alarm, which nobody can set or stop. */
+static inline uint64_t alarm_closed_word(uint64_t generation)
+{
+	return generation << ALARM_GENERATION_SHIFT | ALARM_CLOSED;
+}
+
+/* Knows the alarms that the owner is to see, and the threads that wait for a run. */
 struct alarm_table {
-	struct inbox changed;  /* taken by the owner */
-	atomic_size_t closing; /* alarms closed whose functions have not returned */
+	struct inbox changed;    /* taken by the owner */
+	_Atomic uint16_t drains; /* those asked for, so far */
+	atomic_size_t closing;   /* alarms closed whose functions have not returned */
+	/* Threads that wait for a run to end. */
+	_Alignas(CACHE_LINE) atomic_int waiters;
+	pthread_mutex_t lock;
+	pthread_cond_t run_ended;
 };
+
+/*
+ * Any thread notes that a drain is asked for, before it asks. A handle that goes to the inbox from
+ * elsewhere than a pending set has the number of drains noted by then in `pending_set`: those do
+ * not concern it, and all later ones do.
+ */
+void alarm_table_note_drain(struct alarm_table *table);
+
+/* The table must be zeroed. */
+void alarm_table_init(struct alarm_table *table);
+void alarm_table_destroy(struct alarm_table *table);
 
 /* ---- Any thread ---- */
 
-/* Makes an alarm in memory of the program's. It ends by a close or a destroy. */
-void alarm_init(struct alarm *alarm, struct tw_wheel *wheel, run_fn *run, void *argument);
-/* Sets it to a tick as tw_alarm_set does. *changed says whether the owner is to be woken. */
-enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t tick,
-			 bool *changed);
+/* Makes an alarm in zeroed memory of the program's. It ends by a close or a destroy. */
+void alarm_init(struct alarm *alarm, run_fn *run, void *argument);
+/* Sets a handle's alarm for the first time, and leaves it to the owner, which is to be woken. Its
+ * timer's class and value, and its function or schedule, are there. */
+void alarm_begin_life(struct alarm_table *table, struct alarm *alarm, tw_duration deadline,
+		      bool for_now);
+/*
+ * Sets it to a deadline, which has passed if it is for now. TW_CLOSED: it can't be set any more, or
+ * has another generation. *changed says whether the owner is to be woken.
+ */
+enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
+			 tw_duration deadline, bool for_now, bool *changed);
 /* Stops it as tw_alarm_stop does. */
 enum tw_status alarm_stop(struct alarm *alarm);
+/* Stops a handle's for good, as tw_timer_take does; *changed as above. */
+enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
+			      void **value, bool *changed);
 /*
  * Disarms the alarm for good. When it does not run, closed(argument) is called. *changed says that
  * the owner is to be woken. It is the caller's last touch.
@@ -61,8 +126,26 @@ enum tw_status alarm_stop(struct alarm *alarm);
  */
 enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_fn *closed,
 			   bool *changed);
+
+/* A run is under way while *word is `running` under the mask. */
+struct run {
+	const _Atomic uint64_t *word;
+	uint64_t mask;
+	uint64_t running;
+};
+
+static inline bool run_is_under_way(const struct run *run)
+{
+	/* seq_cst: after the announcement in alarm_table_wait(); pairs with alarm_unlock_last(). */
+	return (atomic_load_explicit(run->word, memory_order_seq_cst) & run->mask) == run->running;
+}
+
+/* The run of a handle's alarm of that generation. */
+struct run alarm_run(const struct alarm *alarm, uint64_t generation);
 /* What a destroy waits for: the end of the run or, with a pool, that no worker has the alarm. */
 struct run alarm_hold(const struct alarm *alarm, bool has_pool);
+/* Waits until the run has ended. */
+void alarm_table_wait(struct alarm_table *table, const struct run *run);
 /*
  * Disarms the alarm for good, unless it is held and the caller does not wait. Then the alarm is
  * stopped, and lives on.
@@ -76,48 +159,75 @@ struct run alarm_hold(const struct alarm *alarm, bool has_pool);
 enum tw_status alarm_destroy(struct alarm *alarm, const struct run *hold, bool waits);
 /* Returns whether the owner may have an alarm that is disarmed for good. */
 bool alarm_is_known(const struct alarm *alarm);
-/* Returns what is to be called: its run, or what a close was given. */
-run_fn *alarm_function(const struct alarm *alarm);
 /* Returns whether a function that a close was given has still to return. */
 bool alarm_table_is_closing(const struct alarm_table *table);
 
 /* ---- Owner ---- */
 
-/* Takes the next alarm to be seen to. Returns NULL if there is none. */
-struct alarm *alarm_take_changed(struct alarm_table *table);
+/* Takes the alarm that has waited longest to be seen to. Returns NULL if there is none, or if it
+ * was set after a drain that is still to be done: `drains` are done. */
+struct alarm *alarm_take_changed(struct alarm_table *table, uint16_t drains);
 
-/* An alarm action is what is to be done with an alarm that is in no list. */
+/* What is to be done with an alarm that is in no list. */
 enum alarm_action {
 	ALARM_KEEP, /* nothing; or it is away, or will be taken from the inbox */
-	ALARM_FILE, /* it waits for its tick, timer.tick */
-	ALARM_CLOSE /* its function is to be called, then alarm_table_end_close() */
+	ALARM_FILE, /* it waits for its deadline, which the timer has got */
+	ALARM_END   /* it is to be freed, or its close's function is to be called */
 };
-/* Returns what is to be done with an alarm just taken from the inbox. */
-enum alarm_action alarm_apply_change(struct alarm *alarm);
-/* Returns what is to be done with an alarm that has left the wheel. */
+/* Returns what is to be done with an alarm just taken from the inbox. *was_filed says whether it
+ * had been set, and not handed over since. */
+enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed);
+/* Leaves the alarm, taken from the inbox, where it is: in a pending set that is being emptied. */
+void alarm_leave(struct alarm *alarm);
+/* Returns what is to be done with an alarm that has left the wheel, and does not run. */
 enum alarm_action alarm_look(struct alarm *alarm);
-/* The tick by which it was filed, timer.tick, has come. Returns true if it is to be handed over to
- * run: it is set to that tick or an earlier one. */
+/* The tick of the timer's deadline has come. Returns true if it is to be handed over to run: it is
+ * set to that deadline or an earlier one. */
 bool alarm_claim(struct alarm *alarm);
 /* Returns whether it was handed over, and has not come back. */
 bool alarm_is_away(const struct alarm *alarm);
 /* Lets go of a disarmed alarm that is in no list. Returns false if it is on its way to the inbox,
  * from where it is to be taken first. */
 bool alarm_let_go(struct alarm *alarm);
+enum alarm_state {
+	ALARM_IDLE,     /* not set */
+	ALARM_IS_FILED, /* set, and the owner's */
+	ALARM_IS_AWAY,  /* set, and handed over to run */
+	ALARM_RUNS      /* its function is being called */
+};
+/* Returns the state of a handle's alarm and, of the same moment, generation and deadline. */
+enum alarm_state alarm_state(struct alarm *alarm, uint64_t *generation, tw_duration *deadline);
 
-/* ---- Owner or worker, with one that was claimed ---- */
+/* ---- Owner or worker ---- */
 
-/* Begins the run. Returns false if the alarm was stopped, or set to after the tick `now`. */
-bool alarm_begin(struct alarm *alarm, uint64_t now);
+/* Takes a handle's alarm that left the wheel out of reach of stops and sets, with the deadline that
+ * it has; it is away from then on. Returns false if it was stopped. */
+bool alarm_take(struct alarm *alarm);
+/* Returns whether it was stopped for good. */
+bool alarm_is_last(const struct alarm *alarm);
+/* Begins the run of an alarm that was claimed, and sets *run. Returns false if it was stopped, or
+ * set to a deadline after `now`. */
+bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run);
+
+/* When a run began that was none. */
+#define ALARM_NOT_RUN INT64_MIN
+
+/* What an end leaves to do. */
+enum alarm_end {
+	ALARM_ENDED, /* nothing */
+	ALARM_BACK,  /* the owner is to be woken */
+	ALARM_GONE   /* a handle's alarm is the caller's, to be freed */
+};
+/*
+ * Ends what a claim or a take began; alarm_table_tell() comes next. `began` is when its run began,
+ * or ALARM_NOT_RUN. After a handle's last run its place is given back, before those
+ * that wait see its end.
+ */
+enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
+			 struct limit *places);
+/* A run may have ended. */
+void alarm_table_tell(struct alarm_table *table);
 /* A function that a close was given has returned. */
 void alarm_table_end_close(struct alarm_table *table);
-/* Lets go of it, whether it has begun or not; handle_table_tell() comes next. Returns true if the
- * owner is to be woken. */
-bool alarm_end(struct alarm_table *table, struct alarm *alarm);
-
-static inline struct alarm *timer_alarm(struct timer *timer)
-{
-	return list_entry(timer, struct alarm, timer);
-}
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "handle.h"
 #include "base/thread.h"
-#include "handle_changes.h"
 #include "memory.h"
 #include "keyless.h"
 #include "retire.h"
@@ -152,10 +151,6 @@ INLINED void owner_apply_command(struct owner *owner, const struct command *comm
 		owner_set(owner, command, guess);
 		return;
 	}
-	if (command->kind == COMMAND_SET_HANDLE) {
-		owner_set_handle(owner, command->handle, command->in_task);
-		return;
-	}
 	if (command->kind == COMMAND_REMOVE)
 		owner_remove(owner, command, guess);
 	else
@@ -170,8 +165,6 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	if (command->kind == COMMAND_SET) {
 		counter_add_ordered(&owner->out.counts.stopped, 1);
 		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
-	} else if (command->kind == COMMAND_SET_HANDLE) {
-		owner_retire_timer(owner, &command->handle->timer, NULL);
 	} else if (command->timer) {
 		timer_free(&owner->out.store, &owner->out.bin, command->timer);
 	}
@@ -254,6 +247,27 @@ static enum tw_status owner_add(struct owner *owner, const struct request *reque
 	return TW_OK;
 }
 
+/* The timer's deadline, unless it is done, stopped, or on a pending set that is being emptied. */
+static enum tw_status owner_look_up_handle(struct owner *owner, struct request *request)
+{
+	struct alarm *alarm = handle_find(&owner->out.handles, request->id);
+	enum alarm_state state;
+	uint64_t generation;
+
+	if (!alarm)
+		return TW_NOT_FOUND;
+	state = alarm_state(alarm, &generation, &request->deadline);
+	if (generation != handle_generation(request->id))
+		return TW_NOT_FOUND;
+	if (state == ALARM_RUNS)
+		return TW_RUNNING;
+	if (state == ALARM_IS_AWAY)
+		return TW_OK;
+	return state == ALARM_IS_FILED && timer_is_pending(&alarm->timer, owner->pending.number)
+		       ? TW_OK
+		       : TW_NOT_FOUND;
+}
+
 /* Those that look at the pending timers. */
 static enum tw_status owner_look(struct owner *owner, struct request *request)
 {
@@ -264,8 +278,7 @@ static enum tw_status owner_look(struct owner *owner, struct request *request)
 	if (request->kind == REQUEST_TAKE)
 		return owner_take(owner, request);
 	if (request->kind == REQUEST_REMAINING)
-		return handle_deadline(&owner->out.handles, request->id, owner->pending.number,
-				       &request->deadline);
+		return owner_look_up_handle(owner, request);
 	walk_step(request->walk, &owner->pending, &owner->out.handles);
 	return TW_OK;
 }
@@ -338,9 +351,7 @@ static __attribute__((noinline)) bool owner_has_seen_enough(struct owner *owner)
 	struct owner_marks *marks = &owner->asked.marks;
 
 	if (marks->are_set)
-		return handle_table_is_past(&owner->out.handles, &marks->handles) &&
-		       inbox_is_past(&owner->out.alarms.changed, marks->alarms);
-	handle_table_mark(&owner->out.handles, &marks->handles);
+		return inbox_is_past(&owner->out.alarms.changed, marks->alarms);
 	marks->alarms = inbox_mark(&owner->out.alarms.changed);
 	marks->are_set = true;
 	return false;
@@ -355,7 +366,7 @@ bool owner_apply(struct owner *owner, size_t most)
 
 		if (request_is_next) {
 			/* It comes after the changes that were made before it, too. */
-			size_t seen = owner_see_handles(owner, most);
+			size_t seen = owner_apply_changes(owner, most);
 			struct request *request;
 
 			if (seen >= most && !owner_has_seen_enough(owner))
@@ -398,7 +409,7 @@ void owner_serve_here(struct owner *owner, struct request *request)
 	/* The caller's own commands, and handles that were stopped. */
 	do
 		owner_apply_until(owner, most, command_queue_tail(&owner->queue));
-	while (owner_see_handles(owner, most) >= most && !owner_has_seen_enough(owner));
+	while (owner_apply_changes(owner, most) >= most && !owner_has_seen_enough(owner));
 	owner->asked.marks.are_set = false;
 	owner_serve(owner, request);
 }

@@ -10,7 +10,7 @@
 
 #include "base/thread.h"
 #include "apply.h"
-#include "handle_changes.h"
+#include "keyless.h"
 #include "memory.h"
 
 enum {

@@ -20,34 +20,28 @@
 #include "base/slab.h"
 
 struct keyed_timer;
-struct handle;
 
 enum command_kind {
 	COMMAND_SET,
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW, /* the delay was under one interval */
-	COMMAND_REMOVE,
-	COMMAND_SET_HANDLE
+	COMMAND_REMOVE
 };
 
 enum { COMMAND_KEY_INLINE = 24 };
 
 /* 56 bytes. */
 struct command {
-	uint32_t hash; /* the key's; 0 if there is no key */
+	uint32_t hash; /* the key's */
 	uint16_t key_size;
 	uint8_t kind;     /* enum command_kind */
-	bool in_task;     /* set handle: given by an inline task */
-	tw_duration time; /* set and move by key: the deadline */
+	tw_duration time; /* set and move: the deadline */
 	void *value;      /* set */
 	/*
 	 * A key too long for the cell travels in a timer. With a shorter one a set brings memory
 	 * for its timer that no thread has touched yet.
 	 */
-	union {
-		struct keyed_timer *timer; /* move and remove: or NULL */
-		struct handle *handle;     /* set handle */
-	};
+	struct keyed_timer *timer; /* move and remove: or NULL */
 	unsigned char key[COMMAND_KEY_INLINE];
 };
 

@@ -16,7 +16,7 @@
 #include "inline_jobs.h"
 
 #include "apply.h"
-#include "handle_changes.h"
+#include "keyless.h"
 #include "retire.h"
 
 enum {
@@ -51,14 +51,14 @@ static void owner_count_jobs(struct owner *owner, size_t count)
 			       owner->in.task_time >= task_time_a_turn;
 }
 
-/* Sees all handles and alarms that the task which has just run has changed, unless other threads
+/* Sees to all alarms that the task which has just run has changed, unless other threads
  * change very many meanwhile: then this turn is crowded, and the next sees the rest. */
 static void owner_see_changes(struct owner *owner)
 {
 	size_t seen;
 
 	do
-		seen = owner_see_handles(owner, APPLIED_AT_A_TIME);
+		seen = owner_apply_changes(owner, APPLIED_AT_A_TIME);
 	while (seen >= APPLIED_AT_A_TIME && owner->applied < CHANGES_A_JOB);
 }
 

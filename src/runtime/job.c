@@ -110,7 +110,7 @@ static __attribute__((noinline)) void job_close_apart(struct job_target *target,
 						      struct tw_task *task)
 {
 	/* The function may free the alarm. */
-	task->run = alarm_function(timer_alarm(timer));
+	task->run = timer_alarm(timer)->function;
 	counter_add(&thread->counts[JOB_RUNNING], 1);
 	task->run(task->value);
 	job_end_call(target, thread);
@@ -236,81 +236,81 @@ INLINED void job_wake_owner(const struct work *work)
 	event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
 }
 
-INLINED void job_run_begun_handle(struct work *work)
+/* Frees the alarm, or wakes its owner, as its end has left it. */
+INLINED void job_end_alarm(struct work *work, tw_duration began)
 {
 	struct job_target *target = work->target;
-	bool goes_on;
+	struct alarm *alarm = timer_alarm(work->timer);
 
-	job_run(work);
-	/* The end may ask the schedule. */
-	if (work->timer->class == TIMER_PERIODIC)
-		work->took = -work->began;
-	goes_on = handle_end(target->handles, &work->thread->bin->handles,
-			     timer_handle(work->timer), target->places, work->now);
-	job_end_in_child(target);
-	if (goes_on)
-		job_wake_owner(work);
-	handle_table_tell(target->handles);
-}
-
-/* Runs the handle, unless it was stopped or reset before. */
-INLINED void job_run_handle(struct work *work, struct handle *handle)
-{
-	switch (handle_begin(work->target->handles, &work->thread->bin->handles, handle)) {
-	case HANDLE_BEGUN:
-		job_run_begun_handle(work);
+	switch (alarm_end(target->alarms, alarm, began, target->places)) {
+	case ALARM_ENDED:
 		break;
-	case HANDLE_STOPPED:
-		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
-		break;
-	case HANDLE_RESET:
-		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
+	case ALARM_BACK:
 		job_wake_owner(work);
+		break;
+	case ALARM_GONE:
+		handle_free(target->handles, &work->thread->bin->handles, alarm);
 		break;
 	}
+	alarm_table_tell(target->alarms);
+}
+
+/* Runs the alarm, unless it was stopped or set later since it was claimed. */
+INLINED void job_run_alarm(struct work *work)
+{
+	struct alarm *alarm = timer_alarm(work->timer);
+	bool is_handle = timer_is_handle(work->timer);
+	bool is_periodic = work->timer->class == TIMER_PERIODIC;
+
+	if (!alarm_begin(alarm, work->now, &work->task->run)) {
+		if (is_handle)
+			counter_add(&work->thread->counts[alarm_is_last(alarm) ? JOB_UNBEGUN_REMOVED
+									       : JOB_UNBEGUN_RESET],
+				    1);
+		job_end_alarm(work, ALARM_NOT_RUN);
+		return;
+	}
+	work->task->deadline = work->timer->deadline;
+	work->task->lateness = lateness_at(work->now, work->timer->deadline);
+	job_run(work);
+	/* The end may ask the schedule. */
+	if (is_periodic)
+		work->took = -work->began;
+	job_end_alarm(work, work->now);
+	job_end_in_child(work->target);
 }
 
 /* Gives back the value of a handle that does not run, unless a stop has given it to its caller. */
-INLINED void job_return_handle(struct work *work, struct handle *handle)
+INLINED void job_return_handle(struct work *work)
 {
-	if (handle->timer.job != TIMER_RUN) {
+	struct alarm *alarm = timer_alarm(work->timer);
+
+	if (work->timer->job != TIMER_RUN) {
 		job_return(work);
 		limit_give(work->target->places);
-	} else if (handle_claim(handle)) {
-		work->task->deadline = handle->timer.deadline;
+	} else if (alarm_take(alarm)) {
+		work->task->deadline = work->timer->deadline;
 		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
 		job_release(work, TW_STOPPED);
 		limit_give(work->target->places);
 	} else {
 		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
 	}
-	handle_let_go(work->target->handles, &work->thread->bin->handles, handle);
-}
-
-INLINED void job_finish_handle(struct work *work)
-{
-	struct handle *handle = timer_handle(work->timer);
-
-	handle_describe(handle, work->task);
-	if (handle->timer.job == TIMER_RUN && job_may_run(work->target))
-		job_run_handle(work, handle);
-	else
-		job_return_handle(work, handle);
 }
 
 INLINED void job_finish_alarm(struct work *work)
 {
-	struct job_target *target = work->target;
-	struct alarm *alarm = timer_alarm(work->timer);
-	/* The clock may have gone back since the owner claimed the alarm for this deadline. */
-	tw_duration due = work->now > work->task->deadline ? work->now : work->task->deadline;
+	bool is_handle = timer_is_handle(work->timer);
 
-	work->task->run = alarm_function(alarm);
-	if (job_may_run(target) && alarm_begin(alarm, tick_before(&target->clock->ticks, due)))
-		job_run(work);
-	if (alarm_end(target->alarms, alarm))
-		job_wake_owner(work);
-	handle_table_tell(target->handles);
+	if (is_handle)
+		handle_describe(timer_alarm(work->timer), work->task);
+	if (work->timer->job == TIMER_RUN && job_may_run(work->target)) {
+		job_run_alarm(work);
+		return;
+	}
+	if (is_handle)
+		job_return_handle(work);
+	job_end_alarm(work, ALARM_NOT_RUN);
 }
 
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
@@ -331,8 +331,6 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 	innermost = &task;
 	if (timer_has_key(timer))
 		job_finish_keyed(&work);
-	else if (timer_is_handle(timer))
-		job_finish_handle(&work);
 	else if (timer->job == TIMER_CLOSE)
 		job_close(&work);
 	else

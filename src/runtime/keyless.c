@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
+/* Alarms are taken from the inbox in batches, whose neighbours in the wheel are fetched together:
+ * see pending.c. */
 #include "keyless.h"
 
-void owner_place(struct owner *owner, struct timer *timer, bool in_task)
+static void owner_place(struct owner *owner, struct timer *timer)
 {
-	if (in_task && wheel_is_due(owner->pending.wheel, timer)) {
-		timer_set_place(timer, TIMER_IN_NEXT_TURN);
-		list_append(&owner->next_timers, &timer->link);
-		return;
-	}
 	timer_set_place(timer, TIMER_IN_WHEEL);
 	pending_add_without_key(&owner->pending, timer);
 }
 
-void owner_unplace(struct owner *owner, struct timer *timer)
+/* Takes the timer out of the wheel, or out of the list for the next turn. */
+static void owner_unplace(struct owner *owner, struct timer *timer)
 {
 	if (timer_place(timer) == TIMER_IN_WHEEL)
 		pending_remove_without_key(&owner->pending, timer);
 	else if (timer_place(timer) == TIMER_IN_NEXT_TURN)
 		list_remove(&timer->link);
+	timer_set_place(timer, TIMER_AWAY);
 }
 
 bool owner_begin_next_turn(struct owner *owner)
@@ -26,44 +25,70 @@ bool owner_begin_next_turn(struct owner *owner)
 	bool has_some = link;
 
 	for (; link; link = list_take_first(&owner->next_timers))
-		owner_place(owner, timer_of_link(link), false);
+		owner_place(owner, timer_of_link(link));
 	return has_some;
 }
 
-/* The alarm is in no list. */
-static void owner_do_with_alarm(struct owner *owner, struct alarm *alarm, enum alarm_action action)
+/* Files an alarm by its deadline. What an inline task makes due now waits for the next turn. A
+ * deadline of a schedule does not, even if it has passed: a run that takes longer than its period
+ * must not overtake what is due before it. */
+static void owner_file(struct owner *owner, struct alarm *alarm)
 {
-	if (action == ALARM_CLOSE)
-		outbox_close(&owner->out, &alarm->timer);
-	if (action != ALARM_FILE || owner->is_stopped)
+	struct timer *timer = &alarm->timer;
+
+	/* One for now is due at any tick. */
+	timer->tick = 0;
+	if (owner->in.in_dispatch && (timer->class != TIMER_PERIODIC || timer->by_tick) &&
+	    wheel_is_due(owner->pending.wheel, timer)) {
+		timer_set_place(timer, TIMER_IN_NEXT_TURN);
+		list_append(&owner->next_timers, &timer->link);
 		return;
-	/* It gets its deadline when its run is claimed. */
-	alarm->timer.deadline = 0;
-	alarm->timer.by_tick = true;
-	owner_place(owner, &alarm->timer, owner->in.in_dispatch);
+	}
+	owner_place(owner, timer);
 }
 
-size_t owner_see_alarms(struct owner *owner, size_t most)
+/* Ends an alarm that is idle. `was_pending`: until it was stopped. */
+static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_pending)
 {
-	struct alarm *alarm;
-	size_t seen = 0;
-
-	for (; seen < most && (alarm = alarm_take_changed(&owner->out.alarms)); seen++) {
-		owner_unplace(owner, &alarm->timer);
-		timer_set_place(&alarm->timer, TIMER_AWAY);
-		owner_do_with_alarm(owner, alarm, alarm_apply_change(alarm));
+	if (alarm->timer.class == TIMER_ALARM) {
+		outbox_close(&owner->out, &alarm->timer);
+		return;
 	}
-	return seen;
+	if (was_pending)
+		counter_add_ordered(&owner->out.counts.removed, 1);
+	handle_free(&owner->out.handles, &owner->out.bin.handles, alarm);
+}
+
+/* Does what is to be done with an alarm that is in no list, and does not run. */
+static void owner_settle_alarm(struct owner *owner, struct alarm *alarm)
+{
+	enum alarm_action action = alarm_look(alarm);
+
+	if (action == ALARM_END)
+		owner_end_alarm(owner, alarm, true);
+	else if (action == ALARM_FILE && !owner->is_stopped)
+		owner_file(owner, alarm);
 }
 
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 {
-	if (alarm_claim(alarm)) {
-		alarm->timer.deadline = tick_time(&owner->clock.ticks, alarm->timer.tick);
+	if (alarm_claim(alarm))
 		return true;
-	}
-	owner_retire_alarm(owner, alarm);
+	owner_settle_alarm(owner, alarm);
 	return false;
+}
+
+void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
+{
+	if (!timer_has_key(timer))
+		timer_set_place(timer, TIMER_AWAY);
+	if (timer_has_key(timer) || (timer_is_handle(timer) && alarm_take(timer_alarm(timer)))) {
+		outbox_retire(&owner->out, timer, drain);
+		return;
+	}
+	owner_settle_alarm(owner, timer_alarm(timer));
+	if (drain)
+		drain_release(drain);
 }
 
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
@@ -73,11 +98,69 @@ void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 		list_remove(&alarm->timer.link);
 	else
 		owner_unplace(owner, &alarm->timer);
-	timer_set_place(&alarm->timer, TIMER_AWAY);
 	(void)alarm_let_go(alarm);
 }
 
-void owner_retire_alarm(struct owner *owner, struct alarm *alarm)
+/* ---- Changes ---- */
+
+static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 {
-	owner_do_with_alarm(owner, alarm, alarm_look(alarm));
+	struct timer *timer = &alarm->timer;
+	bool was_filed;
+
+	/* A pending set that is being emptied keeps it. */
+	if (timer_place(timer) == TIMER_IN_WHEEL && timer->pending_set != owner->pending.number) {
+		alarm_leave(alarm);
+		return;
+	}
+	if (timer_place(timer) == TIMER_NEW && !owner->is_stopped)
+		counter_add_ordered(&owner->out.counts.set, 1);
+	/* Before other threads may have it. */
+	owner_unplace(owner, timer);
+	switch (alarm_apply_change(alarm, &was_filed)) {
+	case ALARM_KEEP:
+		break;
+	case ALARM_END:
+		owner_end_alarm(owner, alarm, was_filed);
+		break;
+	case ALARM_FILE:
+		if (!owner->is_stopped)
+			owner_file(owner, alarm);
+		else if (timer_is_handle(timer))
+			owner_retire_timer(owner, timer, NULL);
+		break;
+	}
+}
+
+/* Takes up to PENDING_BATCH alarms. */
+static size_t owner_take_batch(struct owner *owner, struct alarm **batch)
+{
+	size_t count = 0;
+
+	while (count < PENDING_BATCH &&
+	       (batch[count] = alarm_take_changed(&owner->out.alarms, owner->pending.number))) {
+		prefetch_to_write(&batch[count]->timer);
+		count++;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (timer_place(&batch[i]->timer) == TIMER_IN_WHEEL)
+			wheel_prefetch(&batch[i]->timer);
+	return count;
+}
+
+size_t owner_apply_some_changes(struct owner *owner, size_t most)
+{
+	struct alarm *batch[PENDING_BATCH];
+	size_t applied = 0;
+	size_t count;
+
+	do {
+		count = owner_take_batch(owner, batch);
+		for (size_t i = 0; i < count; i++)
+			owner_apply_change(owner, batch[i]);
+		applied += count;
+	} while (count == PENDING_BATCH && applied < most);
+	owner->applied += applied;
+	owner_publish_pending(owner);
+	return applied;
 }

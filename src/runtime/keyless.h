@@ -1,32 +1,45 @@
 /* SPDX-License-Identifier: MIT */
-/* These functions file handles and alarms in the wheel and take them out. Only the owner may call
- * them. */
+/* The owner's part in an alarm's life (alarm.h): it learns what others have changed, and files
+ * alarms in the wheel and takes them out. Owner only. */
 #ifndef KEYLESS_H
 #define KEYLESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "alarm.h"
 #include "owner_state.h"
 
-/* Puts the timer into the wheel by its deadline. A timer that an inline task makes due now waits
- * for the next turn. */
-void owner_place(struct owner *owner, struct timer *timer, bool in_task);
-/* Takes the timer out of the wheel, or out of the list for the next turn. */
-void owner_unplace(struct owner *owner, struct timer *timer);
 /* Files the timers that wait for the next turn: they are due now. Returns false if there are
  * none. */
 bool owner_begin_next_turn(struct owner *owner);
 
-/* Handles up to `most` alarms that were set sooner or closed. Returns their number. */
-size_t owner_see_alarms(struct owner *owner, size_t most);
+/* Returns whether alarms were changed, as mostly they were not: after a task, or before an
+ * answer. */
+static inline bool owner_has_changes(const struct owner *owner)
+{
+	return !inbox_is_empty(&owner->out.alarms.changed);
+}
+/* Does what owner_apply_changes() does, where there are some. */
+size_t owner_apply_some_changes(struct owner *owner, size_t most);
+/* Sees to the alarms that were set, stopped or closed, or whose runs have ended, in that order, and
+ * returns how many: less than `most`: all; more by a batch at the most. */
+static inline size_t owner_apply_changes(struct owner *owner, size_t most)
+{
+	if (owner_has_changes(owner))
+		return owner_apply_some_changes(owner, most);
+	owner_publish_pending(owner);
+	return 0;
+}
+
 /* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
  * was filed again if it is still set. */
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);
+/* Hands on a timer, with a key or without, that a drain or a stop (`drain` is NULL) took. A
+ * program's alarm is filed again after a drain. */
+void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
 /* Takes an alarm that is being destroyed out of its list, and lets go of it. Not one
  * that is on its way to the inbox. */
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm);
-/* Moves an alarm from a retired pending set to the one in use. */
-void owner_retire_alarm(struct owner *owner, struct alarm *alarm);
 
 #endif

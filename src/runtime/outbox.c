@@ -41,6 +41,7 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 	outbox->jobs_end = &outbox->jobs;
 	if (!handle_table_init(&outbox->handles))
 		return TW_NO_MEMORY;
+	alarm_table_init(&outbox->alarms);
 	timer_store_init(&outbox->store);
 	status = outbox_init_pool(outbox, options);
 	if (status != TW_OK)
@@ -60,6 +61,7 @@ void outbox_destroy(struct outbox *outbox)
 		worker_pool_destroy(outbox->pool);
 	timer_store_flush(&outbox->store, &outbox->bin);
 	timer_store_destroy(&outbox->store);
+	alarm_table_destroy(&outbox->alarms);
 	handle_table_destroy(&outbox->handles);
 }
 
@@ -104,23 +106,17 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 /* Ends a timer that no drain or release function gets: gives back its memory and its place. */
 static void outbox_end(struct outbox *outbox, struct timer *timer)
 {
-	if (!timer_is_handle(timer)) {
+	if (timer_has_key(timer)) {
 		outbox_free(outbox, timer_keyed(timer));
 		return;
 	}
-	handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer));
+	if (alarm_end(&outbox->alarms, timer_alarm(timer), ALARM_NOT_RUN, NULL) == ALARM_GONE)
+		handle_free(&outbox->handles, &outbox->bin.handles, timer_alarm(timer));
 	limit_give(&outbox->places);
 }
 
 void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain)
 {
-	if (timer_is_handle(timer) && !handle_claim(timer_handle(timer))) {
-		counter_add_ordered(&outbox->counts.removed, 1);
-		handle_let_go(&outbox->handles, &outbox->bin.handles, timer_handle(timer));
-		if (drain)
-			drain_release(drain);
-		return;
-	}
 	counter_add_ordered(drain ? &outbox->counts.drained : &outbox->counts.stopped, 1);
 	if (!drain && !outbox->target.release) {
 		outbox_end(outbox, timer);

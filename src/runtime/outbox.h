@@ -67,7 +67,8 @@ void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason r
 /* Leaves the function that a close of a handle or an alarm was given to the pool, or to the inline
  * jobs; the timer is freed there. */
 void outbox_close(struct outbox *outbox, struct timer *timer);
-/* Hands on what a drain took, or a stop (`drain` is NULL); no alarm. */
+/* Hands on what a drain took, or a stop (`drain` is NULL): a timer with a key, or a handle that was
+ * taken. */
 void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain);
 /* Submits what was gathered for the pool. */
 void outbox_submit(struct outbox *outbox);

@@ -26,7 +26,6 @@
 
 #include "base/thread.h"
 #include "apply.h"
-#include "handle_changes.h"
 #include "inline_jobs.h"
 #include "memory.h"
 #include "keyless.h"
@@ -120,10 +119,7 @@ void owner_destroy(struct owner *owner)
 static inline bool owner_claim(struct owner *owner, struct timer *timer)
 {
 	timer_set_place(timer, TIMER_AWAY);
-	if (timer_is_alarm(timer))
-		return owner_claim_alarm(owner, timer_alarm(timer));
-	return !timer_is_handle(timer) || !handle_looks_reset(timer_handle(timer)) ||
-	       owner_claim_handle(owner, timer_handle(timer));
+	return timer_has_key(timer) || owner_claim_alarm(owner, timer_alarm(timer));
 }
 
 /* Counts timers that have fired, without alarms. */
@@ -230,7 +226,7 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 				continue;
 		}
 		if (!next_turn_begun) {
-			/* Each tick is as a turn to the handles that tasks set for now. */
+			/* Each tick is as a turn to the alarms that tasks set for now. */
 			next_turn_begun = true;
 			if (owner_begin_next_turn(owner))
 				continue;
@@ -270,7 +266,7 @@ static bool owner_begin_turn(struct owner *owner)
 
 	owner->in.task_time = 0;
 	owner->applied = 0;
-	more = owner_see_handles(owner, owner->changes_a_turn) >= owner->changes_a_turn;
+	more = owner_apply_changes(owner, owner->changes_a_turn) >= owner->changes_a_turn;
 	if (owner_resume_turn(owner))
 		return true;
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
@@ -283,7 +279,7 @@ bool owner_apply_turn(struct owner *owner, struct request *request)
 	if (request) {
 		owner_serve_here(owner, request);
 	} else {
-		more = owner_see_handles(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
+		more = owner_apply_changes(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
 		more |= owner_apply(owner, COMMANDS_A_TURN);
 	}
 	owner_tend_memory(owner);
@@ -350,8 +346,7 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
-	if (sleep == EVENT_COUNT_SLEEPING && (handle_table_has_some(&owner->out.handles) ||
-					      inbox_has_some(&owner->out.alarms.changed)))
+	if (sleep == EVENT_COUNT_SLEEPING && inbox_has_some(&owner->out.alarms.changed))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
 }

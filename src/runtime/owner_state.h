@@ -48,7 +48,6 @@ struct drain_request {
 /* A request waits for the changes before these, where more come than are seen: apply.c. */
 struct owner_marks {
 	bool are_set;
-	struct handle_marks handles;
 	uint64_t alarms;
 };
 
@@ -93,7 +92,7 @@ struct owner {
 	/* Constant after owner_init. */
 	struct pending_plan plan;
 	bool has_thread;       /* until owner_end() */
-	size_t changes_a_turn; /* handles and alarms that the beginning of a turn sees to */
+	size_t changes_a_turn; /* alarms that the beginning of a turn sees to */
 	bool overtakes;        /* a tick may begin before the one before it is done */
 	struct thread_setup setup;
 	struct thread thread;
@@ -111,7 +110,7 @@ struct owner {
 	/* The owner's, except that any thread reads the count. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t pending_count; /* a statistic */
 	struct pending pending;
-	struct list next_timers; /* handles and alarms that inline tasks set for now: next turn */
+	struct list next_timers; /* alarms that inline tasks set for now: next turn */
 	struct list retirements;
 	struct owner_requests asked;
 	struct owner_inline in;

@@ -24,18 +24,6 @@ struct drain_request *drain_request_create(const struct pending_plan *plan, tw_e
 	return request;
 }
 
-void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
-{
-	timer_set_place(timer, TIMER_AWAY);
-	if (!timer_is_alarm(timer)) {
-		outbox_retire(&owner->out, timer, drain);
-		return;
-	}
-	owner_retire_alarm(owner, timer_alarm(timer));
-	if (drain)
-		drain_release(drain);
-}
-
 /* The drain has handed over all its timers, or was too late. */
 static void owner_end_drain(struct owner *owner, struct retirement *retirement)
 {
@@ -93,6 +81,7 @@ void owner_drain(struct owner *owner, struct drain_request *request)
 	uint64_t now;
 
 	if (owner->is_stopped) {
+		owner->pending.number++;
 		pending_destroy(&fresh);
 		owner_end_drain(owner, &request->retirement);
 		return;

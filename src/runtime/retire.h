@@ -13,8 +13,6 @@ struct drain_request *drain_request_create(const struct pending_plan *plan, tw_e
 
 /* Owner only, from here on. */
 
-/* Hands on a timer that a drain or a stop (`drain` is NULL) took. */
-void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain);
 /* Hands on some timers of the oldest retired pending set, which must exist. Where it has none,
  * gives back some of its memory. */
 void owner_retire_some(struct owner *owner);

@@ -10,84 +10,73 @@ enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm, voi
 
 	if (status != TW_OK || !alarm || !run)
 		return status == TW_OK ? TW_INVALID : status;
-	alarm_init(alarm_of(alarm), wheel, run, argument);
+	alarm_init(&alarm_of(alarm)->alarm, run, argument);
+	alarm_of(alarm)->wheel = wheel;
 	return TW_OK;
 }
 
-/* The owner has an alarm to see to. After an inline task it looks by itself. */
-static void wheel_tell_of_alarm(struct tw_wheel *wheel)
+static inline enum tw_status alarm_set_to(struct own_alarm *own, tw_duration deadline, bool for_now)
 {
-	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-}
-
-static enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alarm, uint64_t tick)
-{
+	struct tw_wheel *wheel = own->wheel;
 	bool changed = false;
-	enum tw_status status = alarm_set(&wheel->owner.out.alarms, alarm, tick, &changed);
+	enum tw_status status;
 
-	if (changed)
-		wheel_tell_of_alarm(wheel);
-	return status;
-}
-
-static inline enum tw_status alarm_set_by_tick(struct alarm *alarm, uint64_t tick)
-{
-	if (!wheel_is_open(alarm->wheel))
+	if (!wheel_is_open(wheel))
 		return TW_CLOSED;
-	return wheel_set_alarm(alarm->wheel, alarm, tick);
+	status = alarm_set(&wheel->owner.out.alarms, &own->alarm, 0, deadline, for_now, &changed);
+	/* After an inline task the owner looks by itself. */
+	if (changed)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	return status;
 }
 
 enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
 {
-	struct alarm *inner = alarm_of(alarm);
+	struct own_alarm *own = alarm_of(alarm);
 	const struct clock *clock;
 	tw_duration now;
 
-	if (!inner)
+	if (!own)
 		return TW_INVALID;
-	clock = &inner->wheel->owner.clock;
+	clock = &own->wheel->owner.clock;
 	now = clock_now(clock);
 	if (delay <= 0)
-		return alarm_set_by_tick(inner, tick_before(&clock->ticks, now));
+		return alarm_set_to(own, now, true);
 	if (delay < clock->ticks.interval)
 		delay = clock->ticks.interval;
-	return alarm_set_by_tick(inner, tick_after(&clock->ticks, time_add(now, delay)));
+	return alarm_set_to(own, time_add(now, delay), false);
 }
 
 enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
 {
-	struct alarm *inner = alarm_of(alarm);
-
-	if (!inner)
-		return TW_INVALID;
-	return alarm_set_by_tick(inner, tick_after(&inner->wheel->owner.clock.ticks, deadline));
+	return alarm ? alarm_set_to(alarm_of(alarm), deadline, false) : TW_INVALID;
 }
 
 enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
 {
-	struct alarm *inner = alarm_of(alarm);
+	struct own_alarm *own = alarm_of(alarm);
 
-	if (!inner)
+	if (!own)
 		return TW_INVALID;
-	return wheel_is_open(inner->wheel) ? alarm_stop(inner) : TW_CLOSED;
+	return wheel_is_open(own->wheel) ? alarm_stop(&own->alarm) : TW_CLOSED;
 }
 
 enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
 {
-	struct alarm *inner = alarm_of(alarm);
+	struct own_alarm *own = alarm_of(alarm);
 	struct tw_wheel *wheel;
 	enum tw_status status;
 	bool changed = false;
 
-	if (!inner || !closed)
+	if (!own || !closed)
 		return TW_INVALID;
-	wheel = inner->wheel;
+	wheel = own->wheel;
 	status = wheel_presence(wheel);
 	if (status != TW_OK)
 		return status;
-	status = alarm_close(&wheel->owner.out.alarms, inner, closed, &changed);
+	status = alarm_close(&wheel->owner.out.alarms, &own->alarm, closed, &changed);
 	if (changed)
-		wheel_tell_of_alarm(wheel);
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 	return status;
 }
 
@@ -97,7 +86,7 @@ static void wheel_await_alarm(struct tw_wheel *wheel, struct alarm *alarm, const
 	unsigned tries = 0;
 
 	if (run_is_under_way(hold))
-		handle_table_wait(&wheel->owner.out.handles, hold);
+		alarm_table_wait(&wheel->owner.out.alarms, hold);
 	/* A worker may be about to put it into the inbox: then another time. */
 	while (alarm_is_known(alarm)) {
 		struct request request = {.kind = REQUEST_TAKE_OUT, .alarm = alarm};
@@ -110,20 +99,18 @@ static void wheel_await_alarm(struct tw_wheel *wheel, struct alarm *alarm, const
 
 enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 {
-	struct alarm *inner = alarm_of(alarm);
-	struct tw_wheel *wheel;
+	struct own_alarm *own = alarm_of(alarm);
 	enum tw_status status;
 	struct run hold;
 
-	if (!inner || !inner->wheel)
+	if (!own || !own->wheel)
 		return TW_OK;
-	wheel = inner->wheel;
-	status = wheel_presence(wheel);
+	status = wheel_presence(own->wheel);
 	if (status != TW_OK)
 		return status;
-	hold = alarm_hold(inner, wheel->owner.out.pool);
-	status = alarm_destroy(inner, &hold, !wheel_is_in_task(wheel));
+	hold = alarm_hold(&own->alarm, own->wheel->owner.out.pool);
+	status = alarm_destroy(&own->alarm, &hold, !wheel_is_in_task(own->wheel));
 	if (status == TW_OK)
-		wheel_await_alarm(wheel, inner, &hold);
+		wheel_await_alarm(own->wheel, &own->alarm, &hold);
 	return status;
 }

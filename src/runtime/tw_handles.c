@@ -1,40 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls for timers by handle. Setting one is a command like any other; resets and stops
- * are done on the spot (handle.c). What one costs is mostly the first touch of the handle, which is
- * in no cache.
+ * The public calls for timers by handle, done on the spot: see alarm.c. What one costs is mostly
+ * the first touch of the handle, which is in no cache.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "ask.h"
-#include "handle_changes.h"
-
-/* Gives back a handle that no command took. */
-static void wheel_free_handle(struct tw_wheel *wheel, struct handle *handle)
-{
-	struct handle_table *table = &wheel->owner.out.handles;
-	struct slab_bin bin = {0};
-
-	handle_free(table, &bin, handle);
-	slab_flush(&table->slab, &bin);
-}
-
-static enum tw_status wheel_set_handle_by_command(struct tw_wheel *wheel, struct handle *handle)
-{
-	struct command_cell *cell;
-	uint64_t position;
-	enum tw_status status = wheel_claim(wheel, &cell, &position);
-
-	if (status != TW_OK)
-		return status;
-	cell->command.hash = 0;
-	cell->command.kind = COMMAND_SET_HANDLE;
-	cell->command.in_task = owner_is_here(&wheel->owner);
-	cell->command.handle = handle;
-	wheel_publish(wheel, cell, position);
-	return TW_OK;
-}
 
 /* What a new handle is made of. */
 struct handle_set {
@@ -51,47 +23,36 @@ static bool deadline_is_now(tw_duration deadline, tw_duration now)
 	return deadline <= now && deadline != TW_FOREVER;
 }
 
-static struct handle *wheel_new_handle(struct tw_wheel *wheel, const struct handle_set *set,
-				       uint64_t *id)
+/* Sets a timer that has its place. Returns false if there is no memory. */
+static bool wheel_set_placed(struct tw_wheel *wheel, const struct handle_set *set,
+			     struct tw_timer *timer)
 {
+	struct outbox *out = &wheel->owner.out;
 	struct schedule *schedule = set->schedule ? malloc(sizeof(*schedule)) : NULL;
-	struct handle *handle;
-
-	if (set->schedule && !schedule)
-		return NULL;
-	handle = handle_new(&wheel->owner.out.handles, id);
-	if (!handle) {
-		free(schedule);
-		return NULL;
-	}
-	handle->run = set->run;
-	if (schedule) {
-		*schedule = *set->schedule;
-		handle_make_periodic(handle, schedule);
-	}
-	handle->timer.value = set->argument;
-	handle_arm(handle, set->deadline, deadline_is_now(set->deadline, set->now));
-	return handle;
-}
-
-/* Sets a timer that has its place. */
-static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct handle_set *set,
-				       struct tw_timer *timer)
-{
-	enum tw_status status;
-	struct handle *handle;
+	struct alarm *alarm = NULL;
 	uint64_t id;
 
-	handle = wheel_new_handle(wheel, set, &id);
-	if (!handle)
-		return TW_NO_MEMORY;
-	/* Before the command: its run may want to know it. */
+	if (!set->schedule || schedule)
+		alarm = handle_new(&out->handles, &id);
+	if (!alarm) {
+		free(schedule);
+		return false;
+	}
+	alarm->timer.class = schedule ? TIMER_PERIODIC : TIMER_HANDLE;
+	alarm->timer.value = set->argument;
+	if (schedule) {
+		*schedule = *set->schedule;
+		alarm->schedule = schedule;
+	} else {
+		alarm->function = set->run;
+	}
+	/* Before it is set: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	status = wheel_set_handle_by_command(wheel, handle);
-	if (status != TW_OK)
-		wheel_free_handle(wheel, handle);
-	return status;
+	alarm_begin_life(&out->alarms, alarm, set->deadline,
+			 deadline_is_now(set->deadline, set->now));
+	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	return true;
 }
 
 static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
@@ -106,13 +67,10 @@ static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct hand
 		return status == TW_OK ? TW_INVALID : status;
 	if (!limit_take(places))
 		return wheel_refuse(wheel);
-	status = wheel_set_placed(wheel, set, timer);
-	if (status == TW_OK)
+	if (wheel_set_placed(wheel, set, timer))
 		return TW_OK;
 	limit_give(places);
-	if (timer)
-		timer->id = 0;
-	return status;
+	return TW_NO_MEMORY;
 }
 
 /* The answer where no timer is set: the wheel's state, or else TW_INVALID. */
@@ -127,7 +85,7 @@ static __attribute__((cold, noinline)) enum tw_status wheel_set_no_handle(
 }
 
 /* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
-static tw_duration deadline_after(tw_duration now, tw_duration delay)
+static tw_duration deadline_from(tw_duration now, tw_duration delay)
 {
 	assert(now >= 0);
 	if (delay > 0)
@@ -143,7 +101,7 @@ enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*r
 	if (!wheel)
 		return wheel_set_no_handle(wheel, timer);
 	set.now = clock_now(&wheel->owner.clock);
-	set.deadline = deadline_after(set.now, delay);
+	set.deadline = deadline_from(set.now, delay);
 	return wheel_set_handle(wheel, &set, timer);
 }
 
@@ -157,7 +115,7 @@ enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration p
 	if (!wheel || period <= 0 || missed > TW_MISSED_SKIP)
 		return wheel_set_no_handle(wheel, timer);
 	set.now = clock_now(&wheel->owner.clock);
-	set.deadline = deadline_after(set.now, first);
+	set.deadline = deadline_from(set.now, first);
 	return wheel_set_handle(wheel, &set, timer);
 }
 
@@ -193,22 +151,21 @@ enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-/* The argument of a stopped timer is the caller's; the owner has to see the timer. */
-static inline void wheel_end_stop(struct tw_wheel *wheel)
+/* Stops the timer as tw_timer_take does. */
+static inline enum tw_status wheel_stop_handle(struct tw_wheel *wheel, struct alarm *alarm,
+					       uint64_t id, void **argument)
 {
-	limit_give(&wheel->owner.out.places);
-	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-}
+	struct outbox *out = &wheel->owner.out;
+	bool changed = false;
+	enum tw_status status = alarm ? alarm_end_life(&out->alarms, alarm, handle_generation(id),
+						       argument, &changed)
+				      : TW_NOT_FOUND;
 
-enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
-{
-	enum tw_status status = wheel_state(wheel);
-
-	if (status != TW_OK)
-		return status;
-	status = handle_stop(&wheel->owner.out.handles, timer.id);
+	/* The argument is the caller's. */
 	if (status == TW_OK)
-		wheel_end_stop(wheel);
+		limit_give(&out->places);
+	if (changed)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 	return status;
 }
 
@@ -218,46 +175,55 @@ enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer timer, void
 
 	if (status != TW_OK)
 		return status;
-	status = handle_take_value(&wheel->owner.out.handles, timer.id, argument);
-	if (status == TW_OK)
-		wheel_end_stop(wheel);
-	return status;
+	return wheel_stop_handle(wheel, handle_find(&wheel->owner.out.handles, timer.id), timer.id,
+				 argument);
+}
+
+enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
+{
+	void *argument;
+
+	return tw_timer_take(wheel, timer, &argument);
 }
 
 enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 {
 	enum tw_status status = wheel_state(wheel);
-	struct handle_table *handles;
+	struct alarm *alarm;
+	void *argument;
 	struct run run;
 
 	if (status != TW_OK)
 		return status;
-	handles = &wheel->owner.out.handles;
-	if (wheel_is_in_task(wheel) || !handle_find_run(handles, timer.id, &run))
-		return tw_timer_stop(wheel, timer);
-	status = tw_timer_stop(wheel, timer);
-	if (status == TW_RUNNING || status == TW_REARMED)
-		handle_table_wait(handles, &run);
+	alarm = handle_find(&wheel->owner.out.handles, timer.id);
+	status = wheel_stop_handle(wheel, alarm, timer.id, &argument);
+	if ((status != TW_RUNNING && status != TW_REARMED) || wheel_is_in_task(wheel))
+		return status;
+	run = alarm_run(alarm, handle_generation(timer.id));
+	alarm_table_wait(&wheel->owner.out.alarms, &run);
 	return status == TW_REARMED ? TW_OK : status;
 }
 
 enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
 {
 	enum tw_status status = wheel_state(wheel);
-	struct handle *handle;
+	struct alarm *alarm;
 	bool changed = false;
 	tw_duration deadline;
 	tw_duration now;
 
 	if (status != TW_OK)
 		return status;
+	alarm = handle_find(&wheel->owner.out.handles, timer.id);
+	if (!alarm)
+		return TW_NOT_FOUND;
 	/* The handle is in no cache; the clock is read while it comes. */
-	handle = handle_fetch(&wheel->owner.out.handles, timer.id);
+	prefetch_to_write(&alarm->word);
 	now = clock_now(&wheel->owner.clock);
-	deadline = deadline_after(now, delay);
-	status = handle_reset(&wheel->owner.out.handles, handle, timer.id, deadline,
-			      deadline_is_now(deadline, now), &changed);
+	deadline = deadline_from(now, delay);
+	status = alarm_set(&wheel->owner.out.alarms, alarm, handle_generation(timer.id), deadline,
+			   deadline_is_now(deadline, now), &changed);
 	if (changed)
 		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-	return status;
+	return status == TW_CLOSED ? TW_NOT_FOUND : status;
 }

@@ -98,13 +98,13 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 	X("longest_running_seconds", longest_running.took, "Time so far of the longest task.")
 
 #define WHEEL_METRIC(name, field, help) METRIC(tw_stats, name, field, help),
-static const struct metric counters[] = {COUNTERS(WHEEL_METRIC)};
-static const struct metric gauges[] = {GAUGES(WHEEL_METRIC)};
-static const struct metric times[] = {TIMES(WHEEL_METRIC)};
 
 enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
 				const char *prefix)
 {
+	static const struct metric counters[] = {COUNTERS(WHEEL_METRIC)};
+	static const struct metric gauges[] = {GAUGES(WHEEL_METRIC)};
+	static const struct metric times[] = {TIMES(WHEEL_METRIC)};
 	struct metrics metrics = {.prefix = prefix ? prefix : "tw_wheel",
 				  .page = {.write = write, .context = context}};
 	struct tw_stats stats;

@@ -111,16 +111,17 @@ static struct tw_pending_timer keyed_view(const struct keyed_timer *timer)
 					 .deadline = timer->timer.deadline};
 }
 
-static struct tw_pending_timer handle_view(const struct handle *handle, tw_duration deadline)
+static struct tw_pending_timer handle_view(const struct alarm *alarm, tw_duration deadline)
 {
 	struct tw_task task = {0};
 
-	handle_describe(handle, &task);
-	return (struct tw_pending_timer){.value = handle->timer.value,
-					 .deadline = deadline,
-					 .timer = task.timer,
-					 .run = task.run,
-					 .period = handle_period(handle)};
+	handle_describe(alarm, &task);
+	return (struct tw_pending_timer){
+		.value = alarm->timer.value,
+		.deadline = deadline,
+		.timer = task.timer,
+		.run = task.run,
+		.period = alarm->timer.class == TIMER_PERIODIC ? alarm->schedule->period : 0};
 }
 
 static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
@@ -179,10 +180,10 @@ static void walk_handles(struct walk *walk, const struct pending *pending,
 	struct handle_scan scan = {.number = walk->position - first_handle,
 				   .end = walk->handles,
 				   .looks = HANDLES_A_STEP};
-	const struct handle *handle;
+	const struct alarm *alarm;
 
-	while (walk->count < walk->room && (handle = handle_next(handles, &scan, pending->number)))
-		walk->timers[walk->count++] = handle_view(handle, scan.deadline);
+	while (walk->count < walk->room && (alarm = handle_next(handles, &scan, pending->number)))
+		walk->timers[walk->count++] = handle_view(alarm, scan.deadline);
 	walk->position = scan.number < scan.end ? first_handle + scan.number : WALK_END;
 }
 

@@ -6,7 +6,7 @@
  * Invariants:
  *   one thread owns a timer at a time; it changes owners at the command queue and at the worker
  *     pool
- *   only the owner of a timer touches this struct; any thread may read `place`
+ *   only the owner of a timer touches this struct
  */
 #ifndef TIMER_H
 #define TIMER_H
@@ -36,19 +36,17 @@ enum timer_job {
 enum timer_class {
 	TIMER_KEYED, /* 0 to 6: a keyed timer, of that size class */
 	TIMER_KEYED_LARGE = 7,
-	TIMER_HANDLE,   /* struct handle */
-	TIMER_PERIODIC, /* struct handle with a schedule */
-	TIMER_ALARM     /* struct alarm */
+	TIMER_HANDLE,   /* struct alarm in memory of the wheel's, a handle */
+	TIMER_PERIODIC, /* a handle that has a schedule */
+	TIMER_ALARM     /* struct alarm in memory of the program's */
 };
 
-/* The place of a handle or an alarm, as far as the owner knows. Only the maker of a handle sets
- * TIMER_IN_QUEUE, only the owner sets the others. */
+/* The place of a timer without a key, as the owner knows it. */
 enum timer_place {
-	TIMER_IN_QUEUE,         /* a handle whose set command is in the queue */
-	TIMER_STOPPED_IN_QUEUE, /* a handle in the queue whose stop the owner has seen already */
-	TIMER_IN_WHEEL,         /* in the pending set of number pending_set */
-	TIMER_IN_NEXT_TURN,     /* in the owner's list for its next turn */
-	TIMER_AWAY              /* handed to the pool, or an alarm that is not pending */
+	TIMER_NEW,          /* a handle's, before the owner has seen it */
+	TIMER_IN_WHEEL,     /* in the pending set of number pending_set */
+	TIMER_IN_NEXT_TURN, /* in the owner's list for its next turn */
+	TIMER_AWAY          /* in none of the owner's lists */
 };
 
 /* The part of a timer that the wheel and the pool touch. It has 56 bytes. */
@@ -72,8 +70,8 @@ struct timer {
 		bool by_tick;       /* in the wheel: due at `tick`, whatever the deadline */
 		uint8_t batch_size; /* in the first timer of a batch of jobs */
 	};
-	_Atomic uint8_t place; /* enum timer_place of a handle or an alarm */
-	uint16_t pending_set;  /* number of the pending set with the handle or alarm; owner only */
+	uint8_t place;        /* enum timer_place of a timer without a key */
+	uint16_t pending_set; /* number of the pending set that has it */
 };
 
 /*
@@ -125,17 +123,21 @@ void timer_give_memory(struct timer_store *store, struct timer_bin *bin, void *m
 /* Makes a timer in `timer`, which is memory of the two functions above. */
 void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash);
 
-/* Returns the timer's place. Any thread. */
 static inline enum timer_place timer_place(const struct timer *timer)
 {
-	/* relaxed: publishes nothing; no thread but the timer's owner uses more than the place. */
-	return (enum timer_place)atomic_load_explicit(&timer->place, memory_order_relaxed);
+	return (enum timer_place)timer->place;
 }
 
 static inline void timer_set_place(struct timer *timer, enum timer_place place)
 {
-	/* relaxed: see timer_place(). */
-	atomic_store_explicit(&timer->place, (uint8_t)place, memory_order_relaxed);
+	timer->place = (uint8_t)place;
+}
+
+/* Returns whether a timer without a key is pending: in this set, or in the next turn. */
+static inline bool timer_is_pending(const struct timer *timer, uint16_t pending_set)
+{
+	return timer->place == TIMER_IN_NEXT_TURN ||
+	       (timer->place == TIMER_IN_WHEEL && timer->pending_set == pending_set);
 }
 
 static inline bool timer_is_handle(const struct timer *timer)

@@ -21,13 +21,7 @@
  * was armed: at most once for each set, and at least once for the sets between two stops of one
  * thread, before its first, or after its last.
  */
-#include <assert.h>
-#include <genmc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "proof_alarm.h"
 
 #ifndef FIRST
 #define FIRST DO_SET_SOONER
@@ -48,29 +42,12 @@
 #define ROUNDS 2
 #endif
 
-void *calloc(size_t count, size_t size);
-
-#include "runtime/handle.c"
-
-/* Both words have flags of these names. */
-#define RUNNING ALARM_RUNNING
-#define LISTED ALARM_LISTED
-#define ALONE ALARM_ALONE
-#include "runtime/alarm.c"
-#undef ALONE
-#undef LISTED
-#undef RUNNING
-
-#include "runtime/keyless.c"
-
 enum event { DO_NOTHING, DO_SET_SOONER, DO_SET_LATER, DO_STOP, DO_DESTROY, DO_CLOSE };
 enum first_place { IN_WHEEL, IN_POOL };
-enum { SOON = 1, FIRST_TICK = 2, LATE = 3, LAST_TICK = 8 };
+enum { SOON = 1, FIRST_TICK = 2, LATE = 3, LAST_TICK = 8 }; /* a tick is a nanosecond */
 
-static struct owner owner;
+static struct own_alarm *own;
 static struct alarm *alarm;
-static struct alarm *in_wheel;
-static _Atomic(struct alarm *) in_pool;
 static atomic_int now;
 static int freed;
 
@@ -89,58 +66,16 @@ void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 	(void)block;
 }
 
-void slab_destroy(struct slab *slab)
+static int alarm_number(const struct alarm *one)
 {
-	(void)slab;
+	(void)one;
+	return 0;
 }
 
-void slab_init_hooked(struct slab *slab, size_t block_size, size_t room,
-		      const struct slab_hooks *hooks)
+/* relaxed: only the owner writes it. */
+static tw_duration time_now(void)
 {
-	(void)slab;
-	(void)block_size;
-	(void)room;
-	(void)hooks;
-}
-
-void thread_back_off(unsigned *tries)
-{
-	++*tries;
-	__VERIFIER_assume(false);
-}
-
-bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
-{
-	assert(until == TW_FOREVER);
-	return pthread_cond_wait(condition, lock) == 0;
-}
-
-uint64_t wheel_now(const struct wheel *wheel)
-{
-	(void)wheel;
-	/* relaxed: only the owner writes it. */
-	return (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
-}
-
-/* A tick is a nanosecond. */
-bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
-{
-	return timer->by_tick ? timer->tick <= wheel_now(wheel)
-			      : timer->deadline <= (tw_duration)wheel_now(wheel);
-}
-
-void pending_add_without_key(struct pending *pending, struct timer *timer)
-{
-	assert(!in_wheel);
-	timer->pending_set = pending->number;
-	in_wheel = timer_alarm(timer);
-}
-
-void pending_remove_without_key(struct pending *pending, struct timer *timer)
-{
-	(void)pending;
-	assert(in_wheel == timer_alarm(timer));
-	in_wheel = NULL;
+	return atomic_load_explicit(&now, memory_order_relaxed);
 }
 
 /* ---- The argument ---- */
@@ -164,7 +99,7 @@ static void argument_run(void *argument)
 
 static void alarm_end_here(void)
 {
-	free(alarm);
+	free(own);
 	freed++;
 }
 
@@ -177,30 +112,17 @@ static void argument_closed(void *argument)
 
 /* ---- Owner and worker ---- */
 
-/* release: like the unlock in worker_pool_submit(); pairs with worker_turn(). */
-static void pool_submit(struct alarm *due, enum timer_job job)
+static void owner_close(struct alarm *closed)
 {
-	due->timer.job = (uint8_t)job;
-	(void)atomic_exchange_explicit(&in_pool, due, memory_order_release);
-}
-
-void outbox_close(struct outbox *outbox, struct timer *timer)
-{
-	(void)outbox;
-	pool_submit(timer_alarm(timer), TIMER_CLOSE);
+	pool_submit(closed, TIMER_CLOSE);
 }
 
 static void owner_take_due(void)
 {
-	struct alarm *due = in_wheel;
+	struct alarm *due = in_wheel[0];
 
-	if (!due || !wheel_is_due(NULL, &due->timer))
-		return;
-	/* The alarm leaves the wheel before it is asked, as in owner_expire(). */
-	owner_unplace(&owner, &due->timer);
-	timer_set_place(&due->timer, TIMER_AWAY);
-	if (owner_claim_alarm(&owner, due))
-		pool_submit(due, TIMER_RUN);
+	if (due && due->timer.deadline <= time_now())
+		owner_hand_over(due);
 }
 
 /* A destroy asks for the alarm, and main goes on with it where the owner was not quick enough. */
@@ -217,7 +139,7 @@ static void owner_answer(void)
 	hold = alarm_hold(taken, true);
 	if (run_is_under_way(&hold))
 		return;
-	(void)owner_see_alarms(&owner, 4);
+	(void)owner_apply_changes(&owner, 4);
 	owner_take_out_alarm(&owner, taken);
 	if (alarm_is_known(taken))
 		return;
@@ -230,36 +152,36 @@ static void owner_answer(void)
 static void owner_turn(void)
 {
 	owner_answer();
-	(void)owner_see_alarms(&owner, 4);
+	(void)owner_apply_changes(&owner, 4);
 	/* relaxed: the owner alone writes it. */
-	atomic_store_explicit(&now, (int)wheel_now(NULL) + 1, memory_order_relaxed);
+	atomic_store_explicit(&now, (int)time_now() + 1, memory_order_relaxed);
 	owner_take_due();
 }
 
-/* Does what job_finish_alarm() does. */
+/* Does what job_run_alarm() does. */
 static void worker_turn(void)
 {
-	/* acquire: pairs with pool_submit(). */
-	struct alarm *due = atomic_exchange_explicit(&in_pool, NULL, memory_order_acquire);
+	struct alarm *due = pool_take(0);
+	tw_duration began = ALARM_NOT_RUN;
+	tw_duration time;
 	run_fn *run;
-	uint64_t tick;
 
 	if (!due)
 		return;
-	/* relaxed: a clock; at least the owner's time. */
-	tick = (uint64_t)atomic_load_explicit(&now, memory_order_relaxed);
 	if (due->timer.job == TIMER_CLOSE) {
-		alarm_function(due)(due->timer.value);
+		due->function(due->timer.value);
 		alarm_table_end_close(&owner.out.alarms);
 		return;
 	}
-	run = alarm_function(due);
-	if (alarm_begin(due, tick)) {
-		assert(due->timer.tick <= tick);
+	/* A clock; at least the owner's time. */
+	time = time_now();
+	if (alarm_begin(due, time, &run)) {
+		assert(due->timer.deadline <= time);
+		began = time;
 		run(due->timer.value);
 	}
-	(void)alarm_end(&owner.out.alarms, due);
-	handle_table_tell(&owner.out.handles);
+	(void)alarm_end(&owner.out.alarms, due, began, &owner.out.places);
+	alarm_table_tell(&owner.out.alarms);
 }
 
 /* ---- Threads ---- */
@@ -292,7 +214,7 @@ static void alarm_do_destroy(void)
 
 	(void)alarm_destroy(alarm, &hold, true);
 	if (run_is_under_way(&run))
-		handle_table_wait(&owner.out.handles, &run);
+		alarm_table_wait(&owner.out.alarms, &run);
 	if (alarm_is_known(alarm)) {
 		/* release: pairs with owner_answer(). */
 		atomic_store_explicit(&asked_for, alarm, memory_order_release);
@@ -313,7 +235,8 @@ static void alarm_do(enum event event, int thread, bool is_last)
 		break;
 	case DO_SET_SOONER:
 	case DO_SET_LATER:
-		(void)alarm_set(table, alarm, event == DO_SET_SOONER ? SOON : LATE, &changed);
+		(void)alarm_set(table, alarm, 0, event == DO_SET_SOONER ? SOON : LATE, false,
+				&changed);
 		break;
 	case DO_STOP:
 		alarm_do_stop(thread, is_last);
@@ -403,12 +326,14 @@ int main(void)
 	pthread_t threads[4];
 	bool changed;
 
-	alarm = malloc(sizeof(*alarm));
-	alarm_init(alarm, NULL, argument_run, NULL);
+	own = malloc(sizeof(*own));
+	alarm = &own->alarm;
+	alarm->timer.pending_set = 0;
+	alarm_init(alarm, argument_run, NULL);
 	owner.clock.ticks.interval = 1;
 	if (ARMED_BEFORE) {
-		(void)alarm_set(&owner.out.alarms, alarm, FIRST_TICK, &changed);
-		(void)owner_see_alarms(&owner, 4);
+		(void)alarm_set(&owner.out.alarms, alarm, 0, FIRST_TICK, false, &changed);
+		(void)owner_apply_changes(&owner, 4);
 	}
 	for (int i = 0; PLACE == IN_POOL && i < FIRST_TICK; i++)
 		owner_turn();
@@ -428,6 +353,6 @@ int main(void)
 	}
 	judge();
 	if (freed == 0)
-		free(alarm);
+		free(own);
 	return 0;
 }

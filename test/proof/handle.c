@@ -6,7 +6,7 @@
  *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET (to
  *                          a later deadline), DO_RESET_SOONER, DO_MAKE (another timer, maybe in
  *                          its memory), DO_MAKE_STOP (and stop it)
- *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
+ *   PLACE                  where the timer is when they begin: IN_INBOX, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after this number of runs
  *   TAKES                  RUNS: due timers run; DRAINS: a drain takes them
  *   ASKS                   1: the owner is asked for the deadline in each of its rounds
@@ -18,27 +18,10 @@
  * until nothing is left to do. Then the timer must have been freed, once, and its argument given to
  * one party.
  */
-#include <assert.h>
-#include <genmc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-/* One chunk holds two handles. */
-#define CHUNK_SIZE ((size_t)512)
-#define CHUNK_HEADER ((size_t)256)
-
-void *calloc(size_t count, size_t size);
-
-#include "runtime/handle.c"
-
-#include "runtime/handle_changes.c"
-#include "runtime/keyless.c"
+#include "proof_alarm.h"
 
 enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_RESET_SOONER, DO_MAKE, DO_MAKE_STOP };
-enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
+enum first_place { IN_INBOX, IN_WHEEL, IN_POOL };
 enum take { RUNS, DRAINS };
 
 #ifndef FIRST
@@ -71,20 +54,26 @@ enum { THREADS = 3, SOONER_DEADLINE = 5, FIRST_DEADLINE = 10, NEW_DEADLINE = 20 
 /* ---- Calls from the word's code ---- */
 
 /* This is a slab of two handles: each is taken and given back. */
-static struct handle *handles[2];
-static atomic_int handle_is_taken[2];
+static struct alarm *handles[ALARMS];
+static atomic_int handle_is_taken[ALARMS];
 static atomic_int freed;
 
 /* Returns the handle's place in the chunk, without an access to memory. */
-static int handle_number(const struct handle *handle)
+static int alarm_number(const struct alarm *alarm)
 {
-	return ((uintptr_t)handle & (CHUNK_SIZE - 1)) != CHUNK_HEADER;
+	return ((uintptr_t)alarm & (CHUNK_SIZE - 1)) != CHUNK_HEADER;
+}
+
+static void owner_close(struct alarm *alarm)
+{
+	(void)alarm;
+	assert(false);
 }
 
 void *slab_take(struct slab *slab)
 {
 	(void)slab;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < ALARMS; i++)
 		/* acquire: earlier use of the block; pairs with slab_give_to_full_bin(). */
 		if (!atomic_exchange_explicit(&handle_is_taken[i], 1, memory_order_acquire))
 			return handles[i];
@@ -94,7 +83,7 @@ void *slab_take(struct slab *slab)
 /* No bin has room: all blocks come here. */
 void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 {
-	int i = handle_number(block);
+	int i = alarm_number(block);
 	/* release: pairs with slab_take(). */
 	int was_taken = atomic_exchange_explicit(&handle_is_taken[i], 0, memory_order_release);
 
@@ -103,100 +92,6 @@ void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 	assert(was_taken);
 	/* relaxed: read when all threads have ended. */
 	atomic_fetch_add_explicit(&freed, 1, memory_order_relaxed);
-}
-
-/* This variable keeps GenMC from taking a loop around it for one that waits, and from looking for
- * its end. */
-static _Thread_local bool backed_off;
-
-/* A second look is as good as a later first one: this execution ends here. */
-void thread_back_off(unsigned *tries)
-{
-	++*tries;
-	backed_off = true;
-	__VERIFIER_assume(false);
-}
-
-bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
-{
-	assert(until == TW_FOREVER);
-	return pthread_cond_wait(condition, lock) == 0;
-}
-
-/* ---- A wheel with one slot for each timer ---- */
-
-static struct owner owner;
-static struct handle *in_wheel[2];
-
-/* No task of the owner sets a timer here. */
-bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
-{
-	(void)wheel;
-	(void)timer;
-	assert(false);
-	return false;
-}
-
-void pending_add_without_key(struct pending *pending, struct timer *timer)
-{
-	struct handle *handle = timer_handle(timer);
-
-	assert(!in_wheel[handle_number(handle)]);
-	timer->pending_set = pending->number;
-	list_init(&timer->link); /* wheel_prefetch() looks at it */
-	in_wheel[handle_number(handle)] = handle;
-}
-
-void pending_remove_without_key(struct pending *pending, struct timer *timer)
-{
-	struct handle *handle = timer_handle(timer);
-
-	(void)pending;
-	assert(in_wheel[handle_number(handle)] == handle);
-	in_wheel[handle_number(handle)] = NULL;
-}
-
-void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick)
-{
-	struct handle *handle = timer_handle(timer);
-
-	(void)wheel;
-	assert(before >= SOONER_DEADLINE);
-	assert(!by_tick);
-	assert(in_wheel[handle_number(handle)] == handle);
-}
-
-void owner_retire_timer(struct owner *unused, struct timer *timer, struct drain *drain)
-{
-	(void)unused;
-	(void)timer;
-	(void)drain;
-	assert(false);
-}
-
-/* No alarm is set here. */
-struct alarm *alarm_take_changed(struct alarm_table *table)
-{
-	(void)table;
-	return NULL;
-}
-
-enum alarm_action alarm_apply_change(struct alarm *alarm)
-{
-	(void)alarm;
-	return ALARM_KEEP;
-}
-
-enum alarm_action alarm_look(struct alarm *alarm)
-{
-	(void)alarm;
-	return ALARM_KEEP;
-}
-
-bool alarm_claim(struct alarm *alarm)
-{
-	(void)alarm;
-	return false;
 }
 
 /* ---- Arguments ---- */
@@ -241,67 +136,41 @@ static struct schedule *schedule_make(void)
 	return schedule;
 }
 
-/* ---- Queue and pool ---- */
+/* ---- Owner and worker ---- */
 
 static uint64_t timer_id;
 
-/* Set commands are on their way here, by the thread that gives them, and taken once. */
-static _Atomic(struct handle *) commands[THREADS + 1];
-/* The pool has these, by timer. */
-static _Atomic(struct handle *) in_pool[2];
-
-static void pool_submit(struct handle *handle, enum timer_job job)
-{
-	handle->timer.job = (uint8_t)job;
-	/* release: like the unlock in worker_pool_submit(); pairs with worker_turn(). */
-	(void)atomic_exchange_explicit(&in_pool[handle_number(handle)], handle,
-				       memory_order_release);
-}
-
-static void command_publish(int number, struct handle *handle)
-{
-	/* release: like command_queue_publish(); pairs with owner_apply_one(). */
-	atomic_store_explicit(&commands[number], handle, memory_order_release);
-}
-
-static void owner_apply_one(int number)
-{
-	/* acquire: like command_queue_peek(); pairs with command_publish(). */
-	struct handle *handle = atomic_load_explicit(&commands[number], memory_order_acquire);
-
-	if (!handle)
-		return;
-	/* relaxed: the owner alone takes it. */
-	atomic_store_explicit(&commands[number], NULL, memory_order_relaxed);
-	owner_set_handle(&owner, handle, false);
-}
-
 static void owner_take_due(int number)
 {
-	struct handle *handle = in_wheel[number];
+	struct alarm *alarm = in_wheel[number];
 
-	if (!handle)
+	if (!alarm)
 		return;
-	owner_unplace(&owner, &handle->timer);
-	timer_set_place(&handle->timer, TIMER_AWAY);
 	if (TAKES == RUNS) {
-		/* owner_hand_over_expired() does this. */
-		if (!handle_looks_reset(handle) || owner_claim_handle(&owner, handle))
-			pool_submit(handle, TIMER_RUN);
+		owner_hand_over(alarm);
 		return;
 	}
-	/* outbox_retire() and job_finish() do this. */
-	if (handle_claim(handle))
-		argument_give(handle->timer.value);
-	handle_let_go(&owner.out.handles, &owner.out.bin.handles, handle);
+	/* owner_retire_timer() and job_finish() do this. */
+	owner_unplace(&owner, &alarm->timer);
+	if (!alarm_take(alarm)) {
+		owner_settle_alarm(&owner, alarm);
+		return;
+	}
+	argument_give(alarm->timer.value);
+	if (alarm_end(&owner.out.alarms, alarm, ALARM_NOT_RUN, &owner.out.places) == ALARM_GONE)
+		handle_free(&owner.out.handles, &owner.out.bin.handles, alarm);
 }
 
 /* The answer is one of the timer's deadlines, whatever is done to it meanwhile. */
 static void owner_ask(void)
 {
+	struct alarm *alarm = handle_find(&owner.out.handles, timer_id);
 	tw_duration deadline;
+	uint64_t generation;
+	enum alarm_state state = alarm_state(alarm, &generation, &deadline);
 
-	if (handle_deadline(&owner.out.handles, timer_id, owner.pending.number, &deadline) == TW_OK)
+	if (generation == handle_generation(timer_id) &&
+	    (state == ALARM_IS_FILED || state == ALARM_IS_AWAY))
 		assert(deadline == FIRST_DEADLINE || deadline == NEW_DEADLINE ||
 		       deadline == SOONER_DEADLINE);
 }
@@ -310,39 +179,37 @@ static void owner_turn(void)
 {
 	if (ASKS)
 		owner_ask();
-	for (int i = 0; i <= THREADS; i++)
-		owner_apply_one(i);
-	owner_see_handles(&owner, 4);
-	for (int i = 0; i < 2; i++)
+	owner_apply_changes(&owner, 4);
+	for (int i = 0; i < ALARMS; i++)
 		owner_take_due(i);
 }
 
-/* Does what job_finish() does. */
-static void worker_do(struct handle *handle)
+/* Does what job_run_alarm() does. */
+static void worker_do(struct alarm *alarm)
 {
-	struct handle_table *table = &owner.out.handles;
+	struct alarm_table *table = &owner.out.alarms;
 	struct slab_bin bin = {0};
-	struct tw_task task = {.value = handle->timer.value};
-	struct argument *argument = task.value;
+	struct argument *argument = alarm->timer.value;
+	tw_duration began = ALARM_NOT_RUN;
+	run_fn *run;
 
-	if (handle_begin(table, &bin, handle) == HANDLE_BEGUN) {
-		task.run = argument_run;
-		task.run(task.value);
-		argument->last_deadline = handle->timer.deadline;
-		(void)handle_end(table, &bin, handle, &owner.out.places, 0);
+	if (alarm_begin(alarm, alarm->timer.deadline, &run)) {
+		began = 0;
+		run(argument);
+		argument->last_deadline = alarm->timer.deadline;
 	}
-	handle_table_tell(table);
+	if (alarm_end(table, alarm, began, &owner.out.places) == ALARM_GONE)
+		handle_free(&owner.out.handles, &bin, alarm);
+	alarm_table_tell(table);
 }
 
 static void worker_turn(void)
 {
-	for (int i = 0; i < 2; i++) {
-		/* acquire: pairs with pool_submit(). */
-		struct handle *handle =
-			atomic_exchange_explicit(&in_pool[i], NULL, memory_order_acquire);
+	for (int i = 0; i < ALARMS; i++) {
+		struct alarm *alarm = pool_take(i);
 
-		if (handle)
-			worker_do(handle);
+		if (alarm)
+			worker_do(alarm);
 	}
 }
 
@@ -367,17 +234,25 @@ static enum event event_of(int number)
 static enum tw_status stops[THREADS + 1];
 static bool has_reset[THREADS + 1];
 
+static enum tw_status timer_end_life(uint64_t id)
+{
+	bool changed = false;
+	void *value;
+
+	return alarm_end_life(&owner.out.alarms, handle_find(&owner.out.handles, id),
+			      handle_generation(id), &value, &changed);
+}
+
 /* Does what tw_timer_stop_wait() does, or the same without the wait. */
 static void timer_stop(int number, bool waits)
 {
-	struct handle_table *table = &owner.out.handles;
-	enum tw_status status = handle_stop(table, timer_id);
+	enum tw_status status = timer_end_life(timer_id);
 
 	if (waits && (status == TW_RUNNING || status == TW_REARMED)) {
-		struct run run;
+		struct run run = alarm_run(handle_find(&owner.out.handles, timer_id),
+					   handle_generation(timer_id));
 
-		(void)handle_find_run(table, timer_id, &run);
-		handle_table_wait(table, &run);
+		alarm_table_wait(&owner.out.alarms, &run);
 		if (status == TW_REARMED)
 			argument_give(&arguments[0]);
 		else
@@ -395,35 +270,36 @@ static void timer_stop(int number, bool waits)
 /* Does what tw_timer_reset() does. */
 static void timer_reset(int number, tw_duration deadline)
 {
-	struct handle_table *table = &owner.out.handles;
 	bool changed = false;
 
-	has_reset[number] = handle_reset(table, handle_fetch(table, timer_id), timer_id, deadline,
-					 false, &changed) == TW_OK;
+	has_reset[number] =
+		alarm_set(&owner.out.alarms, handle_find(&owner.out.handles, timer_id),
+			  handle_generation(timer_id), deadline, false, &changed) == TW_OK;
 }
 
-static struct handle *timer_set_up(uint64_t *id, struct argument *argument)
+/* Does what tw_after_func() does, or tw_schedule_func(). */
+static uint64_t timer_set_up(struct argument *argument, struct schedule *schedule)
 {
-	struct handle *handle = handle_new(&owner.out.handles, id);
+	uint64_t id;
+	struct alarm *alarm = handle_new(&owner.out.handles, &id);
 
-	handle->timer.value = argument;
-	handle_arm(handle, FIRST_DEADLINE, false);
-	handle->run = argument_run;
-	return handle;
+	alarm->timer.class = schedule ? TIMER_PERIODIC : TIMER_HANDLE;
+	alarm->timer.value = argument;
+	if (schedule)
+		alarm->schedule = schedule;
+	else
+		alarm->function = argument_run;
+	alarm_begin_life(&owner.out.alarms, alarm, FIRST_DEADLINE, false);
+	return id;
 }
 
 /* Makes a timer, maybe in memory that the first one leaves. */
-static void timer_set_up_another(int number, bool stops)
+static void timer_set_up_another(bool stops)
 {
-	enum tw_status status;
-	uint64_t id;
+	uint64_t id = timer_set_up(&arguments[1], NULL);
 
-	command_publish(number, timer_set_up(&id, &arguments[1]));
 	assert(id != timer_id);
-	if (!stops)
-		return;
-	status = handle_stop(&owner.out.handles, id);
-	if (status == TW_OK)
+	if (stops && timer_end_life(id) == TW_OK)
 		argument_give(&arguments[1]);
 }
 
@@ -446,7 +322,7 @@ static void *thread_run(void *argument)
 		break;
 	case DO_MAKE:
 	case DO_MAKE_STOP:
-		timer_set_up_another(number, event_of(number) == DO_MAKE_STOP);
+		timer_set_up_another(event_of(number) == DO_MAKE_STOP);
 		break;
 	}
 	return NULL;
@@ -498,7 +374,7 @@ static void judge(void)
 	int runs = PERIODIC_RUNS > 0 ? PERIODIC_RUNS : 1;
 
 	assert(freed == timers());
-	assert(!handle_table_has_some(&owner.out.handles));
+	assert(inbox_is_empty(&owner.out.alarms.changed));
 	assert(ended <= 1);
 	/* A drain, or the stop before it, has the argument. */
 	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
@@ -532,23 +408,19 @@ static void begin(void)
 	struct handle_table *table = &owner.out.handles;
 	struct chunk *chunk = aligned_alloc(CHUNK_SIZE, CHUNK_SIZE);
 	static _Atomic(struct chunk *) chunks[1];
-	struct handle *handle;
 
 	table->chunks = chunks;
 	chunk->number = 0;
 	(void)handle_table_begin_chunk(table, chunk);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < ALARMS; i++) {
 		handles[i] = chunk_handle(chunk, (size_t)i);
-		atomic_init(&handles[i]->state, 0);
+		atomic_init(&handles[i]->word, 0);
 	}
 	owner.clock.kind = TW_CLOCK_MANUAL;
 	owner.clock.ticks.interval = 1;
-	handle = timer_set_up(&timer_id, &arguments[0]);
-	if (PERIODIC_RUNS > 0)
-		handle_make_periodic(handle, schedule_make());
-	command_publish(0, handle);
-	if (PLACE != IN_QUEUE)
-		owner_apply_one(0);
+	timer_id = timer_set_up(&arguments[0], PERIODIC_RUNS > 0 ? schedule_make() : NULL);
+	if (PLACE != IN_INBOX)
+		owner_apply_changes(&owner, 4);
 	if (PLACE == IN_POOL)
 		owner_take_due(0);
 }

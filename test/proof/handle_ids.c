@@ -22,12 +22,14 @@
 
 void *calloc(size_t count, size_t size);
 
+#include "runtime/alarm.c"
 #include "runtime/handle.c"
 
 enum shows { GROWTH, TRIM };
 enum { HANDLES = 4, CHUNKS = 4, TRIMMER = 1 };
 
 static struct handle_table table;
+static struct alarm_table alarms;
 static uint64_t ids[TURNS];
 static _Atomic uint64_t passed_id;
 /* A stop came before this timer's end. */
@@ -42,21 +44,23 @@ bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duratio
 
 static void blocks_clear(void *memory, size_t size)
 {
-	struct handle *handles = memory;
+	struct alarm *handles = memory;
 
 	for (size_t i = 0; i < size / sizeof(*handles); i++) {
 		handles[i].timer.value = NULL;
 		handles[i].timer.deadline = 0;
 		/* relaxed: the kernel orders nothing. */
-		atomic_store_explicit(&handles[i].state, 0, memory_order_relaxed);
+		atomic_store_explicit(&handles[i].word, 0, memory_order_relaxed);
 	}
 }
 
-static uint64_t handle_make(struct handle **handle)
+static uint64_t handle_make(struct alarm **handle)
 {
 	uint64_t id;
 
 	*handle = handle_new(&table, &id);
+	(*handle)->timer.class = TIMER_HANDLE;
+	alarm_begin_life(&alarms, *handle, 1, false);
 	assert(*handle && handle_find(&table, id) == *handle && id >> INDEX_BITS != 0);
 	/* relaxed: the table alone must make the id usable. */
 	atomic_store_explicit(&passed_id, id, memory_order_relaxed);
@@ -64,21 +68,24 @@ static uint64_t handle_make(struct handle **handle)
 }
 
 /* Does what a drain does. Returns false if the timer was stopped. */
-static bool handle_end_use(struct handle *handle)
+static bool handle_end_use(struct alarm *handle)
 {
 	struct slab_bin bin = {0};
+	bool was_filed;
 
-	handle->timer.value = NULL;
-	if (!handle_claim(handle))
+	(void)alarm_take_changed(&alarms, 0);
+	if (alarm_apply_change(handle, &was_filed) != ALARM_FILE || !alarm_take(handle))
 		return false;
-	handle_let_go(&table, &bin, handle);
+	handle->timer.value = NULL;
+	if (alarm_end(&alarms, handle, ALARM_NOT_RUN, NULL) == ALARM_GONE)
+		handle_free(&table, &bin, handle);
 	slab_flush(&table.slab, &bin);
 	return true;
 }
 
 static void handles_make_and_finish(void)
 {
-	struct handle *handle;
+	struct alarm *handle;
 
 	for (int i = 0; i < TURNS; i++) {
 		ids[i] = handle_make(&handle);
@@ -93,7 +100,7 @@ static void handles_make_and_finish(void)
 
 static void *maker_run(void *argument)
 {
-	struct handle *handle;
+	struct alarm *handle;
 
 	if (SHOWS == TRIM)
 		handles_make_and_finish();
@@ -107,11 +114,16 @@ static void *asker_run(void *argument)
 {
 	/* relaxed: see handle_make(). */
 	uint64_t id = atomic_load_explicit(&passed_id, memory_order_relaxed);
+	struct alarm *alarm;
 	enum tw_status status;
+	bool changed;
+	void *value;
 
 	if (id == 0)
 		return argument;
-	status = handle_stop(&table, id);
+	alarm = handle_find(&table, id);
+	status = alarm ? alarm_end_life(&alarms, alarm, handle_generation(id), &value, &changed)
+		       : TW_NOT_FOUND;
 	assert(status == TW_OK || status == TW_NOT_FOUND);
 	if (status == TW_OK)
 		stopped_id = id;
@@ -137,7 +149,7 @@ int main(void)
 	int count = SHOWS == TRIM ? 3 : 2;
 
 	table.chunks = chunks;
-	table.slab.block_size = sizeof(struct handle);
+	table.slab.block_size = sizeof(struct alarm);
 	table.slab.magazine = 1;
 	table.slab.recycles = true;
 	table.slab.hooks = &hooks;

@@ -24,7 +24,6 @@ static void fill(struct command *command, uint32_t producer, uint64_t number)
 	command->hash = producer;
 	command->key_size = (uint16_t)number;
 	command->kind = (uint8_t)(number % 5);
-	command->in_task = number % 2 == 0;
 	command->time = (tw_duration)number;
 	command->value = (void *)(uintptr_t)(number * 3 + producer);
 	command->timer = NULL;
@@ -38,8 +37,8 @@ static bool is_whole(const struct command *command)
 	memset(&right, 0, sizeof(right));
 	fill(&right, command->hash, (uint64_t)command->time);
 	return command->key_size == right.key_size && command->kind == right.kind &&
-	       command->in_task == right.in_task && command->value == right.value &&
-	       !command->timer && memcmp(command->key, right.key, sizeof(right.key)) == 0;
+	       command->value == right.value && !command->timer &&
+	       memcmp(command->key, right.key, sizeof(right.key)) == 0;
 }
 
 /* Waits for room if necessary. Returns false if the queue has been closed. */

@@ -42,21 +42,19 @@ static void stop_probe(void *argument)
 	probe->answers[0] = probe_stop(probe);
 }
 
-/* This flag of a handle's state says that a thread has locked it. */
-enum { BUSY = 1 << 6 };
+/* This flag of an alarm's word says that a thread has locked it. */
+enum { BUSY = 1 << 9 };
 
 PROBED(inline, stop_that_waits_for_a_reset_leaves_the_processor_to_it)
 {
-	struct handle_table *table = &recorder->wheel->owner.out.handles;
+	const struct handle_table *table = &recorder->wheel->owner.out.handles;
 	struct probe probe = {0};
 	struct blocked_call stop;
 	_Atomic uint64_t *word;
-	struct run run;
 
 	probe_start(recorder, &probe, 1, INTERVAL);
 	flush_wheel(recorder);
-	assert_true(handle_find_run(table, probe.timer.id, &run));
-	word = (_Atomic uint64_t *)run.word;
+	word = &handle_find(table, probe.timer.id)->word;
 	atomic_fetch_or(word, BUSY);
 	blocked_call_start(&stop, stop_probe, &probe);
 	/* It naps. */
@@ -239,14 +237,14 @@ PROBED(ordered, timers_of_one_tick_run_in_the_order_of_their_commands)
 
 	probes_start_ms(recorder, probes, 1, 5, 5);
 	flush_wheel(recorder);
-	set_timer(recorder, "keyed", 6, 5 * INTERVAL);
-	set_timer(recorder, "other", 7, 5 * INTERVAL);
 	probe_start(recorder, &probes[2], 4, 5 * INTERVAL);
 	flush_wheel(recorder);
 	probe_start(recorder, &probes[3], 5, 5 * INTERVAL);
-	move_timer(recorder, "keyed", 5 * INTERVAL);
+	set_timer(recorder, "keyed", 6, 6 * INTERVAL);
+	set_timer(recorder, "other", 7, 6 * INTERVAL);
+	move_timer(recorder, "keyed", 6 * INTERVAL);
 	advance(recorder, 9 * INTERVAL);
-	assert_order(recorder, 1, 2, 7, 4, 5, 6);
+	assert_order(recorder, 1, 2, 4, 5, 7, 6);
 }
 
 /* Its deadline has passed and its tick is to come. The new deadline is later, and now. */

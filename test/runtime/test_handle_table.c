@@ -6,26 +6,25 @@
 
 #include "runtime/handle.h"
 
-enum { INDEX_BITS = 28, GENERATION_SHIFT = 12, PENDING = 1, MANY = 50000, WORN = MANY / 4 };
+enum { INDEX_BITS = 28, MANY = 50000, WORN = MANY / 4 };
 
 static const uint64_t last_generation = (UINT64_C(1) << 36) - 1;
 static const uint64_t last_forgotten = (UINT64_C(1) << 32) - 1;
 
-static uint64_t handle_generation(const struct handle *handle)
+static uint64_t generation_of(const struct alarm *handle)
 {
 	/* relaxed: there is one thread. */
-	return atomic_load_explicit(&handle->state, memory_order_relaxed) >> GENERATION_SHIFT;
+	return atomic_load_explicit(&handle->word, memory_order_relaxed) >> ALARM_GENERATION_SHIFT;
 }
 
 /* Sets the handle's generation. */
-static void handle_wear(struct handle *handle, uint64_t generation)
+static void handle_wear(struct alarm *handle, uint64_t generation)
 {
 	/* relaxed: there is one thread. */
-	atomic_store_explicit(&handle->state, generation << GENERATION_SHIFT | PENDING,
-			      memory_order_relaxed);
+	atomic_store_explicit(&handle->word, alarm_closed_word(generation), memory_order_relaxed);
 }
 
-static void handle_give(struct handle_table *table, struct handle *handle)
+static void handle_give(struct handle_table *table, struct alarm *handle)
 {
 	struct slab_bin bin = {0};
 
@@ -34,10 +33,10 @@ static void handle_give(struct handle_table *table, struct handle *handle)
 }
 
 /* Makes timers until one has that memory, and says whether one has. Its id goes to *id. */
-static bool handle_comes_again(struct handle_table *table, const struct handle *worn, uint64_t *id)
+static bool handle_comes_again(struct handle_table *table, const struct alarm *worn, uint64_t *id)
 {
 	for (int i = 0; i < MANY; i++) {
-		struct handle *handle = handle_new(table, id);
+		struct alarm *handle = handle_new(table, id);
 
 		assert_non_null(handle);
 		if (handle == worn)
@@ -50,27 +49,27 @@ static bool handle_comes_again(struct handle_table *table, const struct handle *
 TEST(once, handle_is_used_up_to_its_last_generation_and_not_again)
 {
 	struct handle_table table;
-	struct handle *worn;
+	struct alarm *worn;
 	uint64_t last;
 	uint64_t id;
 
 	assert_true(handle_table_init(&table));
 	worn = handle_new(&table, &id);
 	assert_non_null(worn);
+	worn->timer.class = TIMER_HANDLE;
 	handle_wear(worn, last_generation - 2);
 	handle_give(&table, worn);
 	assert_true(handle_comes_again(&table, worn, &last));
 	assert_true(last >> INDEX_BITS == last_generation - 1);
-	assert_status(handle_stop(&table, last), TW_OK);
 	handle_give(&table, worn);
 	assert_false(handle_comes_again(&table, worn, &id));
-	assert_status(handle_stop(&table, last), TW_NOT_FOUND);
+	assert_true(generation_of(worn) == last_generation);
 	handle_table_destroy(&table);
 }
 
 struct world {
 	struct handle_table table;
-	struct handle *handles[MANY];
+	struct alarm *handles[MANY];
 	uint64_t ids[MANY];
 };
 
@@ -79,6 +78,7 @@ static void world_fill(struct world *world)
 	for (int i = 0; i < MANY; i++) {
 		world->handles[i] = handle_new(&world->table, &world->ids[i]);
 		assert_non_null(world->handles[i]);
+		world->handles[i]->timer.class = TIMER_HANDLE;
 	}
 }
 
@@ -115,13 +115,13 @@ static void world_destroy(struct world *world)
 TEST(once, memory_of_a_handle_with_very_many_generations_is_kept)
 {
 	struct world *world = world_wear_one(last_forgotten + 1);
-	const struct handle *worn = world->handles[WORN];
+	const struct alarm *worn = world->handles[WORN];
 	int forgotten = 0;
 	int found = 0;
 
-	assert_true(handle_generation(worn) == last_forgotten + 1);
+	assert_true(generation_of(worn) == last_forgotten + 1);
 	for (int i = 0; i < MANY; i++)
-		forgotten += handle_generation(world->handles[i]) == 0;
+		forgotten += generation_of(world->handles[i]) == 0;
 	assert_in_range(forgotten, MANY / 2, MANY - 1);
 	world_fill(world);
 	for (int i = 0; i < MANY; i++) {
@@ -136,10 +136,10 @@ TEST(once, memory_of_a_handle_with_very_many_generations_is_kept)
 TEST(once, memory_with_fewer_is_given_back_and_its_generations_go_on)
 {
 	struct world *world = world_wear_one(last_forgotten);
-	const struct handle *worn = world->handles[WORN];
+	const struct alarm *worn = world->handles[WORN];
 	int found = 0;
 
-	assert_true(handle_generation(worn) == 0);
+	assert_true(generation_of(worn) == 0);
 	world_fill(world);
 	for (int i = 0; i < MANY; i++) {
 		if (world->handles[i] == worn)

@@ -15,6 +15,7 @@ enum { FEW = 2 }; /* timers a step has room for, unless a bucket has more */
 struct shore {
 	struct pending pending; /* only its index is used */
 	struct handle_table handles;
+	struct alarm_table alarms;
 	struct timer_store store;
 	struct timer_bin bin;
 	struct random random;
@@ -171,13 +172,16 @@ TEST(once, step_looks_at_no_more_than_some_empty_buckets)
 }
 
 /* Makes `count` handles that are pending on the shore's pending set. */
-static void shore_add_handles(struct shore *shore, struct handle **handles, size_t count)
+static void shore_add_handles(struct shore *shore, struct alarm **handles, size_t count)
 {
 	uint64_t id;
 
 	for (size_t i = 0; i < count; i++) {
 		handles[i] = handle_new(&shore->handles, &id);
 		assert_non_null(handles[i]);
+		handles[i]->timer.class = TIMER_HANDLE;
+		handles[i]->function = NULL;
+		alarm_begin_life(&shore->alarms, handles[i], 0, false);
 		timer_set_place(&handles[i]->timer, TIMER_IN_WHEEL);
 		handles[i]->timer.pending_set = shore->pending.number;
 		handles[i]->timer.value = VALUE(i);
@@ -185,7 +189,7 @@ static void shore_add_handles(struct shore *shore, struct handle **handles, size
 }
 
 /* Frees the handles from `first` to end - 1 and gives their memory back to the system. */
-static void shore_forget_handles(struct shore *shore, struct handle **handles, size_t first,
+static void shore_forget_handles(struct shore *shore, struct alarm **handles, size_t first,
 				 size_t end)
 {
 	for (size_t i = first; i < end; i++)
@@ -217,7 +221,7 @@ enum { HANDLES = 150000 }; /* several chunks of memory */
 
 TEST(once, walk_takes_no_step_for_handles_that_are_gone_and_trimmed)
 {
-	static struct handle *handles[HANDLES];
+	static struct alarm *handles[HANDLES];
 	struct shore *shore = shore_open();
 	size_t visits;
 
@@ -238,7 +242,7 @@ TEST(once, walk_takes_no_step_for_handles_that_are_gone_and_trimmed)
 TEST(once, step_looks_at_no_more_than_some_handles_of_other_pending_sets)
 {
 	enum { LOOKS_MOST = 2200 };
-	static struct handle *handles[HANDLES];
+	static struct alarm *handles[HANDLES];
 	struct shore *shore = shore_open();
 	size_t visits;
 
@@ -251,7 +255,7 @@ TEST(once, step_looks_at_no_more_than_some_handles_of_other_pending_sets)
 
 TEST(once, handles_are_visited_while_another_thread_has_the_lock_of_their_memory)
 {
-	static struct handle *handles[HANDLES];
+	static struct alarm *handles[HANDLES];
 	struct shore *shore = shore_open();
 	size_t visits;
 

@@ -24,7 +24,7 @@ unsigned wheel_callers_waiting(struct tw_wheel *wheel)
 
 unsigned wheel_stops_waiting(struct tw_wheel *wheel)
 {
-	return atomic_load(&wheel->owner.out.handles.waiters);
+	return atomic_load(&wheel->owner.out.alarms.waiters);
 }
 
 bool wheel_is_asked(struct tw_wheel *wheel)
