@@ -87,8 +87,11 @@ LINK_NAME := libtimingwheel.so
 objects = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 PUBLIC_HEADERS := $(filter-out %/redis.h,$(wildcard include/timingwheel/*.h))
 CXX_HEADERS := $(wildcard include/timingwheel/*.hpp)
-LIB_OBJECTS := $(call objects,$(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c \
-	cron/*.c))
+# Core and cache are one compile unit. It includes their modules, in the order of src/layers.
+LIB_SOURCES := $(wildcard $(shell awk '/^[a-z]/ { folder = $$1 } /^\t/ && folder !~ /redis|twr/ { \
+	for (i = 1; i <= NF; i++) print "src/" folder "/" $$i ".c" }' src/layers))
+LIB_UNIT := $(BUILD)/src/timingwheel.c
+LIB_OBJECTS := $(LIB_UNIT:.c=.o)
 TEST_FOLDERS := base wheel runtime cache cron faults model house
 TEST_OBJECTS := $(call objects,$(TEST_FOLDERS:%=test/%/test_*.c))
 TEST_MAIN := $(BUILD)/test/support/main.o
@@ -197,9 +200,18 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 		{ $(hint_at_deps); exit 1; }
 
 $(BUILD)/src/%.o: EXTRA = -Wconversion -Wpedantic
-# These call functions of the program: a cleanup sees that one has not returned.
-CALLING_BACK := runtime/job $(addprefix cache/,change cache removal load)
-$(CALLING_BACK:%=$(BUILD)/src/%.o): EXTRA += -fexceptions
+# It calls functions of the program: a cleanup sees that one has not returned.
+$(LIB_OBJECTS): EXTRA += -fexceptions
+$(LIB_UNIT): FORCE
+	@mkdir -p $(@D)
+	@printf '#include "%s"\n' $(LIB_SOURCES:src/%=%) >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(LIB_OBJECTS): $(LIB_UNIT) $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say,CC,$@)
+	$(Q)$(COMPILE) $(EXTRA) -MMD -MP -c -o $@ $< || \
+		{ $(hint_at_deps); exit 1; }
+
 # Tests without their asserts test nothing, give NULL for the status that it has, need not use what
 # cmocka and the wheel give to each function, and are compiled more often than they are run; benches
 # are about optimized code.
@@ -207,8 +219,8 @@ $(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest -Wno-nonnull -Wno-unused-parameter \
 	$(if $(filter file-,$(origin CFLAGS)-$(SANITIZE)),-O0)
 $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 
-$(BUILD)/yields/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
-	$(call say_once,CC,yields/$(<D)/*.c)
+$(YIELD_OBJECTS): $(LIB_UNIT) $(BUILD)/flags | $(AFTER_DEPS)
+	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -Itest/support/yields -MMD -MP -c -o $@ $<
 
@@ -362,7 +374,7 @@ builds: ## build with other compilers, flags and processors; ALL=yes: more, and 
 model-check: ## model-check the doors with GenMC; MORE=1: larger bounds
 	@test/proof/run.sh
 
-layers: all ## check that includes and calls in src/ go downward only
+layers: ## check that includes and calls in src/ go downward only
 	@test/house/check_layers.sh
 
 size: ## count the lines of each room of src/rooms, beside the most that it may have

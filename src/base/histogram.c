@@ -17,7 +17,7 @@
 #include "counter.h"
 
 /* Returns the shortest time of the bucket. Sets *width to the number of times in it. */
-static tw_duration bucket_first(size_t bucket, tw_duration *width)
+static tw_duration bucket_begin(size_t bucket, tw_duration *width)
 {
 	size_t shift = bucket < 2 * HISTOGRAM_STEPS ? 0 : bucket / HISTOGRAM_STEPS - 1;
 
@@ -56,7 +56,7 @@ static tw_duration percentile(const struct histogram_sum *sum, uint64_t count, u
 	uint64_t rank = count / 100 * percent + (count % 100 * percent + 99) / 100;
 	size_t bucket = bucket_of_rank(sum, rank);
 	tw_duration width;
-	tw_duration first = bucket_first(bucket, &width);
+	tw_duration first = bucket_begin(bucket, &width);
 	tw_duration middle = first + (width - 1) / 2;
 
 	/* Any time beyond the limit counts as the longest. */
@@ -74,7 +74,7 @@ struct tw_percentiles histogram_percentiles(const struct histogram_sum *sum)
 	if (result.count == 0)
 		return (struct tw_percentiles){0};
 	/* The longest time may be in the counts and not yet in sum->longest. */
-	shortest_last = bucket_first(bucket_of_rank(sum, result.count), &width);
+	shortest_last = bucket_begin(bucket_of_rank(sum, result.count), &width);
 	if (result.max < shortest_last)
 		result.max = shortest_last;
 	result.p50 = percentile(sum, result.count, 50, result.max);

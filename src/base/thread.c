@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { YIELDS = 16 };
+enum { TRIES_THAT_YIELD = 16 };
 
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -159,7 +159,7 @@ void thread_back_off(unsigned *tries)
 	static const struct timespec nap = {.tv_nsec = 50000};
 	int state;
 
-	if (*tries < YIELDS) {
+	if (*tries < TRIES_THAT_YIELD) {
 		++*tries;
 		sched_yield();
 		return;

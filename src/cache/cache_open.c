@@ -21,7 +21,7 @@ enum {
 
 static const tw_duration own_interval = TW_SECOND;
 
-static bool options_are_valid(const struct tw_cache_options *options)
+static bool cache_options_are_valid(const struct tw_cache_options *options)
 {
 	return options->jitter < 1 && options->policy <= TW_POLICY_LRU && options->idle >= 0 &&
 	       options->negative_expire >= 0 && options->shards <= TW_CACHE_SHARDS_MAX &&
@@ -111,15 +111,15 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 
 /* Does what is due, but moves no entries where a 16th of them has left since the last run: then
  * pages become empty by themselves, and what would be moved may be the next to leave. After
- * DRAINS_MOST such runs in a row it moves them, so that entries which leave slowly do not keep
+ * DRAINS_IN_A_ROW such runs in a row it moves them, so that entries which leave slowly do not keep
  * their memory. The alarm runs this. */
 static void cache_run_maintenance(void *argument)
 {
-	enum { SHARE = 16, DRAINS_MOST = 8 };
+	enum { SHARE = 16, DRAINS_IN_A_ROW = 8 };
 	struct tw_cache *cache = argument;
 	uint64_t entries = counter_read(&cache->shared.entries);
 	uint64_t left = cache->entries_before > entries ? cache->entries_before - entries : 0;
-	bool is_draining = left > cache->entries_before / SHARE && cache->drains < DRAINS_MOST;
+	bool is_draining = left > cache->entries_before / SHARE && cache->drains < DRAINS_IN_A_ROW;
 
 	cache->entries_before = entries;
 	cache->drains = is_draining ? cache->drains + 1 : 0;
@@ -259,7 +259,7 @@ enum tw_status tw_cache_create(struct tw_cache **result, tw_duration expire,
 	*result = NULL;
 	if (!options)
 		options = &defaults;
-	if (expire <= 0 || !options_are_valid(options))
+	if (expire <= 0 || !cache_options_are_valid(options))
 		return TW_INVALID;
 	cache = aligned_alloc(_Alignof(struct tw_cache), sizeof(*cache));
 	if (!cache)

@@ -9,7 +9,7 @@
 #define CACHE_METRIC(name, field, help) METRIC(tw_cache_stats, name, field, help)
 
 /* These are counts that only grow. */
-static const struct metric counters[] = {
+static const struct metric cache_counters[] = {
 	CACHE_METRIC("hits", hits, "Lookups that found their key."),
 	CACHE_METRIC("misses", misses, "Lookups whose key was missing or had expired."),
 	CACHE_METRIC("absent", absent, "Lookups that found a stored absence."),
@@ -27,7 +27,7 @@ static const struct metric counters[] = {
 };
 
 /* These are states. */
-static const struct metric gauges[] = {
+static const struct metric cache_gauges[] = {
 	CACHE_METRIC("entries", entries, "Entries in the cache."),
 	CACHE_METRIC("bytes", bytes, "Sum of the entries' weights."),
 	CACHE_METRIC("queued_removals", queued_removals, "Removals that wait for the listener."),
@@ -41,8 +41,8 @@ static const struct metric gauges[] = {
 		     "Memory of removed entries that are pinned."),
 };
 
-static const struct metric times[] = {CACHE_METRIC("oldest_load_seconds", oldest_load,
-						   "How long ago the oldest load was asked for.")};
+static const struct metric cache_times[] = {CACHE_METRIC(
+	"oldest_load_seconds", oldest_load, "How long ago the oldest load was asked for.")};
 
 static void print_removed(struct metrics *metrics, const struct tw_cache_stats *stats)
 {
@@ -68,10 +68,13 @@ enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn *write
 	if (!cache || !write || !metrics_prefix_is_valid(metrics.prefix))
 		return TW_INVALID;
 	(void)tw_cache_get_stats(cache, &stats);
-	metrics_print_counters(&metrics, counters, sizeof(counters) / sizeof(counters[0]), &stats);
+	metrics_print_counters(&metrics, cache_counters,
+			       sizeof(cache_counters) / sizeof(cache_counters[0]), &stats);
 	print_removed(&metrics, &stats);
-	metrics_print_gauges(&metrics, gauges, sizeof(gauges) / sizeof(gauges[0]), &stats);
-	metrics_print_times(&metrics, times, sizeof(times) / sizeof(times[0]), &stats);
+	metrics_print_gauges(&metrics, cache_gauges, sizeof(cache_gauges) / sizeof(cache_gauges[0]),
+			     &stats);
+	metrics_print_times(&metrics, cache_times, sizeof(cache_times) / sizeof(cache_times[0]),
+			    &stats);
 	metrics_print_summary(&metrics, "load_seconds", "Durations of loads.", &stats.load_time,
 			      &stats.load_time_total);
 	text_page_give(&metrics.page);

@@ -52,8 +52,8 @@ enum {
 	/* The readers are looked at once this many entries are fresh, or RETIRED_FEW with few
 	 * readers: a look at a reader takes its cache line away from it. */
 	MANY = 32,
-	CROWD = 256,     /* with more readers than this, four times as many entries */
-	BATCH_STEP = 64, /* entries of a batch examined in a look */
+	READERS_CROWD = 256, /* with more readers than this, four times as many entries */
+	BATCH_STEP = 64,     /* entries of a batch examined in a look */
 	/* Bytes that all threads may keep spare, and one thread at most and at least. */
 	SPARE_ALL = 1 << 20,
 	SPARE_MOST = 32768,
@@ -292,7 +292,7 @@ static void retire_look_on(struct retiring_reader *thread, struct epochs *epochs
 static bool retire_should_look(const struct retiring_reader *thread, unsigned readers)
 {
 	const struct retired_list *fresh = &thread->fresh;
-	unsigned times = readers > CROWD ? 4 : 1;
+	unsigned times = readers > READERS_CROWD ? 4 : 1;
 
 	return fresh->count >= times * MANY || fresh->bytes >= times * RETIRED_BYTES ||
 	       (fresh->count >= RETIRED_FEW && fresh->count >= readers);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "calendar.h"
+#include "letter.h"
 
 enum { NUMBER_MOST = 1000, NAME_SIZE = 3 };
 
@@ -47,40 +48,24 @@ static const struct {
 };
 
 /* Walks through the text of an expression. */
-struct reader {
+struct field_reader {
 	const char *text;
 	size_t at;         /* position in the text, bytes */
 	const char *wrong; /* the error, a static string, or NULL */
 };
 
-/* These functions replace those of ctype.h, which depend on the locale. */
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static bool is_letter(char c)
-{
-	return lower(c) >= 'a' && lower(c) <= 'z';
-}
-
-static char next_char(const struct reader *reader)
+static char next_char(const struct field_reader *reader)
 {
 	return reader->text[reader->at];
 }
 
 /* Notes the error `wrong` at the position `at`. Returns false. */
-static bool refuse(struct reader *reader, size_t at, const char *wrong)
+static bool refuse(struct field_reader *reader, size_t at, const char *wrong)
 {
 	reader->at = at;
 	reader->wrong = wrong;
@@ -88,7 +73,7 @@ static bool refuse(struct reader *reader, size_t at, const char *wrong)
 }
 
 /* Skips the character `c` if it is the next one. Returns whether it was. */
-static bool skip(struct reader *reader, char c)
+static bool skip(struct field_reader *reader, char c)
 {
 	if (next_char(reader) != c)
 		return false;
@@ -96,14 +81,14 @@ static bool skip(struct reader *reader, char c)
 	return true;
 }
 
-static void skip_blanks(struct reader *reader)
+static void skip_blanks(struct field_reader *reader)
 {
 	while (is_blank(next_char(reader)))
 		reader->at++;
 }
 
 /* Reads digits. A number too large for any field comes out as NUMBER_MOST or more. */
-static int read_digits(struct reader *reader)
+static int read_digits(struct field_reader *reader)
 {
 	int number = 0;
 
@@ -113,7 +98,7 @@ static int read_digits(struct reader *reader)
 	return number;
 }
 
-static bool read_name(struct reader *reader, const struct field_kind *kind, int *number)
+static bool read_name(struct field_reader *reader, const struct field_kind *kind, int *number)
 {
 	char word[NAME_SIZE + 1] = "";
 	size_t start = reader->at;
@@ -133,7 +118,7 @@ static bool read_name(struct reader *reader, const struct field_kind *kind, int 
 	return true;
 }
 
-static bool read_number(struct reader *reader, const struct field_kind *kind, int *number)
+static bool read_number(struct field_reader *reader, const struct field_kind *kind, int *number)
 {
 	size_t start = reader->at;
 	char c = next_char(reader);
@@ -151,7 +136,7 @@ static bool read_number(struct reader *reader, const struct field_kind *kind, in
 }
 
 /* Reads a step, after its '/'. */
-static bool read_step(struct reader *reader, const struct field_kind *kind, int *step)
+static bool read_step(struct field_reader *reader, const struct field_kind *kind, int *step)
 {
 	size_t start = reader->at;
 
@@ -166,7 +151,7 @@ static bool read_step(struct reader *reader, const struct field_kind *kind, int 
 }
 
 /* Reads an item, and adds its numbers to the set. */
-static bool read_item(struct reader *reader, const struct field_kind *kind, uint64_t *numbers)
+static bool read_item(struct field_reader *reader, const struct field_kind *kind, uint64_t *numbers)
 {
 	int low = kind->low;
 	int high = kind->high;
@@ -197,7 +182,8 @@ static bool read_item(struct reader *reader, const struct field_kind *kind, uint
 	return true;
 }
 
-static bool read_field(struct reader *reader, const struct field_kind *kind, uint64_t *numbers)
+static bool read_field(struct field_reader *reader, const struct field_kind *kind,
+		       uint64_t *numbers)
 {
 	if (next_char(reader) == '\0')
 		return refuse(reader, reader->at,
@@ -213,7 +199,7 @@ static bool read_field(struct reader *reader, const struct field_kind *kind, uin
 }
 
 /* Reads all fields. The reader must be at the first one. */
-static bool read_fields(struct reader *reader, struct cron_fields *fields)
+static bool read_fields(struct field_reader *reader, struct cron_fields *fields)
 {
 	bool is_star[FIELD_COUNT];
 
@@ -234,7 +220,7 @@ static bool read_fields(struct reader *reader, struct cron_fields *fields)
 }
 
 /* Reads a nickname. Returns the expression that it stands for, or NULL if there is none. */
-static const char *read_nickname(struct reader *reader)
+static const char *read_nickname(struct field_reader *reader)
 {
 	const char *text = reader->text + reader->at;
 	size_t size = strcspn(text, " \t");
@@ -251,9 +237,9 @@ static const char *read_nickname(struct reader *reader)
 	return NULL;
 }
 
-static bool read_expression(struct reader *reader, struct cron_fields *fields)
+static bool read_expression(struct field_reader *reader, struct cron_fields *fields)
 {
-	struct reader meant = {0};
+	struct field_reader meant = {0};
 
 	skip_blanks(reader);
 	if (next_char(reader) != '@')
@@ -269,7 +255,7 @@ static bool read_expression(struct reader *reader, struct cron_fields *fields)
 
 const char *cron_fields_parse(struct cron_fields *fields, const char *expression, size_t *position)
 {
-	struct reader reader = {.text = expression};
+	struct field_reader reader = {.text = expression};
 
 	if (read_expression(&reader, fields))
 		return NULL;

@@ -7,20 +7,9 @@
 #
 # Each of our headers stands where the first file includes it. The system's headers, and uthash.h,
 # stay included. Inner functions become static, so that the object has tw_* as its only global
-# names. Names that several files have for themselves begin with the file's name.
+# names.
 
 BEGIN {
-	own["src/base/histogram.c"] = "bucket_first"
-	own["src/cache/cache_open.c"] = "options_are_valid"
-	own["src/cache/metrics.c"] = "COUNTERS GAUGES counters gauges times"
-	own["src/cache/retire.c"] = "CROWD"
-	own["src/cache/take.c"] = "sleeper"
-	own["src/cron/cron_fields.c"] = "NUMBER_MOST reader is_digit is_letter next_char skip " \
-		"read_number"
-	own["src/cron/zone_rule.c"] = "reader read_time"
-	own["src/runtime/alarm.c"] = "RUNNING LISTED ALONE"
-	own["src/runtime/earliest.c"] = "owner_look_up"
-	own["src/runtime/tw_handles.c"] = "deadline_after"
 	print "/* SPDX-License-Identifier: MIT */"
 	print "/*\n * timingwheel " version ", made of its sources by `make amalgamation`.\n *"
 	while ((getline line <"LICENSE") > 0)
@@ -72,19 +61,6 @@ function is_inner_function(line)
 	return line !~ /^tw_/
 }
 
-# Names of the file begin, or end, being other names; macros only end.
-function rename(file, begins, count, names, i, prefix)
-{
-	prefix = file
-	gsub(/.*\/|\.c$/, "", prefix)
-	count = split(own[file], names, " ")
-	for (i = 1; i <= count; i++)
-		if (!begins)
-			print "#undef " names[i]
-		else if (names[i] !~ /^(COUNTERS|GAUGES)$/)
-			print "#define " names[i] " " prefix "_" names[i]
-}
-
 # A thread's variable is defined where its header declares it: C23 has no second definition.
 function made_static(line)
 {
@@ -100,8 +76,7 @@ function made_static(line)
 	return line
 }
 
-# Headers come before the file's own names begin: those are no names of theirs.
-function add(file, line, name, is_behind)
+function add(file, line, name)
 {
 	if (file in is_added)
 		return
@@ -122,12 +97,7 @@ function add(file, line, name, is_behind)
 				add("include/" name)
 			continue
 		}
-		if (!is_behind && line ~ /^([a-z_].*[^*]|#define .*)$/) {
-			rename(file, 1)
-			is_behind = 1
-		}
 		print made_static(line)
 	}
 	close(file)
-	rename(file, 0)
 }

@@ -51,7 +51,7 @@ amalgamation: ## make one source of core and cache: build/amalgamation/timingwhe
 	$(call say,AWK,$(BUILD)/amalgamation)
 	@mkdir -p $(BUILD)/amalgamation
 	$(Q)LC_ALL=C awk -f src/packaging/amalgamate.awk -v version=$(VERSION) \
-		$(LIB_OBJECTS:$(BUILD)/%.o=%.c) >$(BUILD)/amalgamation/timingwheel.c
+		$(LIB_SOURCES) >$(BUILD)/amalgamation/timingwheel.c
 	$(Q)LC_ALL=C awk -f src/packaging/amalgamate.awk -v version=$(VERSION) \
 		$(sort $(PUBLIC_HEADERS)) >$(BUILD)/amalgamation/timingwheel.h
 
