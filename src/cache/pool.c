@@ -98,7 +98,7 @@ size_t pool_coarse_cell_size(size_t size)
 
 struct pool *pool_create(void)
 {
-	struct pool *pool = malloc(sizeof(*pool));
+	struct pool *pool = aligned_alloc(_Alignof(struct pool), sizeof(*pool));
 
 	if (!pool)
 		return NULL;

@@ -64,7 +64,8 @@ struct pool_class {
 
 struct pool {
 	struct arena arena; /* its own lock */
-	pthread_mutex_t lock;
+	/* The two locks lie on different cache lines. */
+	_Alignas(64) pthread_mutex_t lock;
 	/* Under it. */
 	struct pool_class classes[POOL_CLASSES];
 	struct list leaving; /* pages that wait to be empty */
