@@ -72,7 +72,7 @@ static enum tw_status ack(struct fixture *fixture, struct tw_redis_batch *batch)
 
 	assert_ok(fixture->redis,
 		  tw_redis_finish(fixture->redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each));
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	return each;
 }
 
@@ -269,7 +269,7 @@ STORED(fixture, occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_
 	task.max_attempts = 1;
 	at_ms = add(fixture, &task);
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
-	tw_redis_batch_free(await_claim(fixture->redis, "a", 10 * TW_MILLISECOND));
+	await_claim(fixture->redis, "a", 10 * TW_MILLISECOND);
 	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)at_ms, ZONE, hourly);
 	entry_set(fixture, "a", entry);
 	wait_for(30 * TW_MILLISECOND);
@@ -400,7 +400,7 @@ STORED(fixture, calendars_are_added_with_others)
 	add(fixture, &tasks[1]);
 	assert_int_equal(tw_redis_add(other, tasks, 5, each), TW_REDIS_BAD_DATA);
 	tw_redis_last_error(other, &error);
-	tw_redis_close(other);
+	client_close(other);
 	assert_non_null(strstr(error.text, "the cron expression, at byte 0"));
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(each[i].status, i == 3 ? TW_REDIS_BAD_DATA : TW_OK);
@@ -450,7 +450,7 @@ STORED(fixture, worker_runs_each_time_of_the_calendar_once)
 	WAIT_UNTIL(ends_count(&runs) >= 6);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
 	count = runs_count(&runs);
-	tw_redis_worker_destroy(worker);
+	worker_destroy(worker);
 	/* Another minute may have begun meanwhile. */
 	assert_in_range(count, 6, 7);
 	for (size_t i = 1; i < count; i++) {
@@ -475,7 +475,7 @@ STORED(fixture, zone_that_a_worker_does_not_know_is_counted)
 	runs_attach(&runs, &options);
 	worker = worker_start(&fixture->options, &options);
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.unscheduled);
-	tw_redis_worker_destroy(worker);
+	worker_destroy(worker);
 	assert_int_equal(runs_count(&runs), 0);
 	assert_entry_begins(fixture, "a", "skip 1 cron * Nowhere/Land 0 * * * *");
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);

@@ -13,7 +13,7 @@
 static struct http_server http;
 static struct runs runs;
 static char address[64];               /* the server's / */
-static struct tw_redis_worker *worker; /* the one that start_with() started, or NULL */
+static struct tw_redis_worker *worker; /* the one that start_with() started */
 
 static bool path_starts(const struct http_request *request, const char *start)
 {
@@ -99,18 +99,10 @@ static int open_all(void **state)
 	return fixture_open(state);
 }
 
-static void stop(void)
-{
-	worker_stop(worker);
-	worker = NULL;
-}
-
 static int close_all(void **state)
 {
 	/* relaxed: an independent flag */
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
-	if (worker)
-		stop();
 	http_server_stop(&http);
 	runs_free(&runs);
 	return fixture_close(state);
@@ -198,7 +190,7 @@ STORED(started, post_carries_body_headers_key_attempt_and_token)
 	assert_non_null(strstr(request.headers, "X-Blank:"));
 	assert_non_null(strstr(request.headers, "Content-Type: application/json\r\n"));
 	assert_int_equal(end_of(&runs, "order:7", 0).http_status, 200);
-	stop();
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -351,7 +343,7 @@ STORED(started, every_2xx_is_success)
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 5);
 	assert_int_equal(http_server_count(&http), 5);
 	assert_int_equal(end_of(&runs, "/201", 0).http_status, 201);
-	stop();
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
 }
 
@@ -399,7 +391,7 @@ STORED(opened, host_that_limits_requests_is_called_at_its_rate)
 	}
 	start(fixture);
 	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
-	stop();
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), TASKS);
 	assert_true(http_server_count(&http) > TASKS);
@@ -477,7 +469,7 @@ STORED(started, other_4xx_and_redirects_are_dead_at_once)
 	assert_int_equal(http_server_count(&http), 8);
 	assert_string_equal(find_dead(fixture->redis, "/404").reason, "HTTP 404");
 	assert_int_equal(find_dead(fixture->redis, "/404").attempts, 1);
-	stop();
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).dead, 8);
 }
 
@@ -604,8 +596,7 @@ STORED(opened, host_that_hangs_holds_up_no_other)
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	assert_true(stats.put_off > 0);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	worker = NULL;
+	worker_destroy(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, HANGING);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 	http_server_stop(&other);
@@ -633,7 +624,7 @@ STORED(started, two_thousand_callbacks_are_made_once_each)
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
 	assert_int_equal(http_server_count(&http), COUNT);
-	stop();
+	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -645,8 +636,7 @@ STORED(started, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 	WAIT_UNTIL(http_server_count(&http) == 1);
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 200 * TW_MILLISECOND), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	worker = NULL;
+	worker_destroy(worker);
 	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 10 * TW_SECOND);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RELEASED);
 	assert_int_equal(stats_of(fixture->redis).due, 1);
@@ -662,8 +652,7 @@ STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 	WAIT_UNTIL(http_server_count(&http) >= 2);
 	/* The current call ends. */
 	assert_int_equal(tw_redis_worker_stop(worker, TW_MINUTE), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	worker = NULL;
+	worker_destroy(worker);
 	made = http_server_count(&http);
 	assert_in_range(made, 2, CALLS - 1);
 	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), made);

@@ -119,7 +119,7 @@ TEST(fixture, call_that_is_tried_again_holds_up_no_other)
 	atomic_store_explicit(&let_go, true, memory_order_relaxed);
 	pthread_join(caller.thread, NULL);
 	assert_int_equal(caller.failed, 0);
-	tw_redis_close(caller.redis);
+	client_close(caller.redis);
 	false_server_stop(&server);
 }
 
@@ -205,7 +205,6 @@ TEST(fixture, thread_that_is_cancelled_in_a_call_holds_up_no_other)
 	/* Both calls ran to the end. */
 	assert_int_equal(one_call_status(&calls[0]), TW_REDIS_OUTCOME_UNKNOWN);
 	assert_int_equal(one_call_status(&calls[1]), TW_OK);
-	tw_redis_close(redis);
 	false_server_stop(&server);
 }
 

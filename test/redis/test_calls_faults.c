@@ -31,7 +31,7 @@ static enum tw_status call_open_beside(struct tw_redis *redis)
 	enum tw_status status = tw_redis_open_beside(redis, "beside", 4, &beside, NULL);
 
 	assert_int_equal(status == TW_OK, beside != NULL);
-	tw_redis_close(beside);
+	client_close(beside);
 	return status;
 }
 
@@ -135,7 +135,7 @@ static void call_with_fault(void *context)
 		assert_failure(status);
 		assert_done_or_gone(stage);
 	}
-	tw_redis_close(stage->redis);
+	client_close(stage->redis);
 }
 
 TEST(fixture, each_call_meets_each_failure)
@@ -213,15 +213,15 @@ static void claim_calendar_with_fault(void *context)
 		assert_null(batch);
 	}
 	/* The next lease is long enough for the rest. */
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	batch = await_claim(fixture->redis, "daily", TW_MINUTE);
 	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_OK);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	assert_nothing_due(fixture->redis, "daily");
 	found = find_task(fixture->redis, "daily");
 	assert_int_equal(found.state, TW_REDIS_PENDING);
 	assert_true(found.due_ms > found.now_ms);
-	tw_redis_close(redis);
+	client_close(redis);
 }
 
 TEST(fixture, claim_of_a_calendar_meets_each_failure)
@@ -249,7 +249,7 @@ static void open_with_fault(void *context)
 		assert_null(redis);
 		assert_true(*error.text);
 	}
-	tw_redis_close(redis);
+	client_close(redis);
 }
 
 /* The server is gone when something is sent to it; the first send has no room. */
@@ -266,7 +266,7 @@ static void open_with_sending_that_fails(const struct tw_redis_options *options)
 	fail_calls("send", EAGAIN);
 	assert_int_equal(tw_redis_open(&redis, options, &error), TW_OK);
 	assert_true(end_faults());
-	tw_redis_close(redis);
+	client_close(redis);
 }
 
 static void open_with_each_failure(const struct tw_redis_options *options)

@@ -49,7 +49,7 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	runs_free(&runs);
-	tw_redis_close(redis);
+	client_close(redis);
 	return 0;
 }
 
@@ -188,7 +188,7 @@ TEST(opened, worker_of_two_namespaces_needs_no_more_connections)
 	worker_stop(worker);
 	assert_int_equal(stats_of(redis).tasks, 0);
 	assert_int_equal(stats_of(beside).tasks, 0);
-	tw_redis_close(beside);
+	client_close(beside);
 }
 
 TEST(opened, new_namespace_has_16_shards)
@@ -203,7 +203,7 @@ TEST(opened, new_namespace_has_16_shards)
 	others[1] = client_open(&options);
 	assert_int_equal(tw_redis_shard_count(others[1]), 16);
 	for (int i = 0; i < 2; i++)
-		tw_redis_close(others[i]);
+		client_close(others[i]);
 }
 
 TEST(opened, calls_reach_every_node)
@@ -242,7 +242,7 @@ TEST(opened, calls_reach_every_node)
 		assert_ok(redis, tw_redis_claim(redis, i, 200, TW_MINUTE, &batch, NULL));
 		assert_ok(redis, tw_redis_finish(redis, batch->jobs, batch->count, TW_REDIS_DONE,
 						 NULL, NULL));
-		tw_redis_batch_free(batch);
+		claim_end(batch);
 	}
 	assert_int_equal(stats_of(redis).tasks, 0);
 }
@@ -293,7 +293,6 @@ TEST(opened, empty_slot_on_its_way_takes_tasks_at_once)
 	batch = await_claim(redis, "a", TW_MINUTE);
 	assert_int_equal(finish_job(redis, batch, TW_REDIS_SNOOZE), TW_OK);
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
-	tw_redis_batch_free(batch);
 	add_one(redis, &grouped);
 	assert_one_group(1, 0);
 	batch = await_claim(redis, "a", TW_MINUTE);
@@ -303,7 +302,6 @@ TEST(opened, empty_slot_on_its_way_takes_tasks_at_once)
 	cluster_end_move(&cluster, slot, source, target);
 	cluster_wait_until_well(&cluster);
 	assert_int_equal(find_task(redis, "a").status, TW_OK);
-	tw_redis_batch_free(batch);
 }
 
 /* One key of a slot is still at the old node, so a change at the new one would be incomplete. */
@@ -356,7 +354,7 @@ TEST(opened, slot_whose_keys_of_groups_are_on_their_way_is_waited_for)
 	cluster_wait_until_well(&cluster);
 	batch = await_claim(redis, "a", TW_MINUTE);
 	assert_string_equal(only_job(batch)->group, "g");
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 /* The other keys of the namespace are not there yet. */
@@ -367,12 +365,12 @@ TEST(opened, layout_of_a_slot_on_its_way_is_read_where_it_is)
 	int target = (source + 1) % CLUSTER_NODES;
 
 	cluster_begin_move(&cluster, slot, source, target);
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	assert_int_equal(
 		redis_server_number(&cluster.nodes[target], "CLUSTER COUNTKEYSINSLOT %u", slot), 0);
 	cluster_move_slot(&cluster, slot, target, 0);
 	cluster_wait_until_well(&cluster);
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 }
 
 static void announce_hosts(const char *how)
@@ -406,7 +404,7 @@ TEST(opened, nodes_without_hosts_are_found_from_a_unix_socket)
 	cluster_move_slot(&cluster, slot, (owner + 1) % CLUSTER_NODES, 0);
 	add_task(local, "a", TW_HOUR);
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
-	tw_redis_close(local);
+	client_close(local);
 	announce_hosts("ip");
 }
 
@@ -545,7 +543,6 @@ TEST(opened, silent_node_holds_up_no_call_for_another)
 	calls_beside_silence(client, 0);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
-	tw_redis_close(client);
 }
 
 /* The system accepts connections for the silent node. */
@@ -559,7 +556,6 @@ TEST(opened, connecting_a_silent_node_holds_up_no_call_for_another)
 	calls_beside_silence(fresh, (known + 1) % CLUSTER_NODES);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
-	tw_redis_close(fresh);
 }
 
 /* The map is to be read again, and the node would have to be connected for that. */
@@ -586,7 +582,6 @@ TEST(opened, node_that_was_silent_is_not_asked_for_the_map)
 	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);
-	tw_redis_close(hasty);
 }
 
 /* A task of a healthy node runs, and its lease is extended, while a claim waits for a silent
@@ -629,7 +624,7 @@ TEST(opened, silent_node_holds_up_no_task_of_another)
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, TW_SECOND), TW_OK);
 	assert_true(wall_clock() - before < SILENCE_MAX / 2);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	assert_int_equal(kill(cluster.nodes[0].pid, SIGCONT), 0);
 	demand_full_coverage("yes");
 	cluster_wait_until_well(&cluster);

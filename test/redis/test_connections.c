@@ -95,7 +95,6 @@ TEST(opened, tasks_and_their_worker_go_over_tls)
 	/* Its end must not reach the next test. */
 	WAIT_UNTIL(ends_count(&runs) == 51);
 	worker_stop(worker);
-	tw_redis_close(redis);
 	runs_free(&runs);
 }
 
@@ -115,8 +114,7 @@ TEST(opened, large_body_goes_over_tls)
 	assert_int_equal(only_job(batch)->body_size, TW_REDIS_BODY_MAX);
 	assert_memory_equal(only_job(batch)->body, body, TW_REDIS_BODY_MAX);
 	assert_int_equal(finish_job(redis, batch, TW_REDIS_DONE), TW_OK);
-	tw_redis_batch_free(batch);
-	tw_redis_close(redis);
+	client_close(redis);
 	free(body);
 }
 
@@ -129,13 +127,13 @@ TEST(opened, certificate_for_another_name_is_refused)
 		       X509_verify_cert_error_string(X509_V_ERR_IP_ADDRESS_MISMATCH));
 	/* That name is accepted if it is the expected one. */
 	options.server_name = "elsewhere.example";
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	present_certificate("server.pem");
 	assert_refused(&options, TW_REDIS_UNFIT,
 		       X509_verify_cert_error_string(X509_V_ERR_HOSTNAME_MISMATCH));
 	/* The address is accepted, too. */
 	options.server_name = "127.0.0.1";
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	options.server_name = "::1";
 	assert_refused(&options, TW_REDIS_UNFIT,
 		       X509_verify_cert_error_string(X509_V_ERR_IP_ADDRESS_MISMATCH));
@@ -153,7 +151,7 @@ TEST(opened, certificate_of_an_unknown_authority_is_refused)
 	options.ca_file = NULL;
 	assert_refused(&options, TW_REDIS_UNFIT, "the server's certificate: ");
 	setenv("SSL_CERT_FILE", ca, 1);
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	unsetenv("SSL_CERT_FILE");
 }
 
@@ -176,7 +174,7 @@ TEST(opened, server_that_wants_a_certificate_gets_one)
 	snprintf(path, sizeof(path), "%s/client.pem", server.folder);
 	options.certificate_file = path;
 	options.key_file = key;
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	/* The server does not trust this authority. */
 	snprintf(path, sizeof(path), "%s/other.pem", server.folder);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "");
@@ -185,7 +183,7 @@ TEST(opened, server_that_wants_a_certificate_gets_one)
 	snprintf(url, sizeof(url),
 		 "rediss://127.0.0.1:%d?ca_file=%s&certificate_file=%s&key_file=%s",
 		 server.tls_port, ca, path, key);
-	tw_redis_close(client_open(&(struct tw_redis_options){.url = url, .shards = 4}));
+	client_close(client_open(&(struct tw_redis_options){.url = url, .shards = 4}));
 }
 
 TEST(opened, files_that_cannot_be_used_are_named)
@@ -317,7 +315,6 @@ TEST(opened, closed_connection_with_tls_is_opened_again)
 	add_task(redis, "closed", TW_HOUR);
 	assert_true(redis_server_number(&server, "CLIENT KILL TYPE normal SKIPME yes") > 0);
 	assert_int_equal(cancel_task(redis, "closed"), TW_OK);
-	tw_redis_close(redis);
 }
 
 /* The request is longer than the sockets' buffers. */
@@ -351,7 +348,7 @@ static void assert_nothing_is_taken(const char *at)
 	/* The connection works as before. */
 	add_task(redis, "taken", TW_HOUR);
 	assert_int_equal(cancel_task(redis, "taken"), TW_OK);
-	tw_redis_close(redis);
+	client_close(redis);
 	free(body);
 }
 
@@ -392,7 +389,7 @@ TEST(opened, unix_socket_is_a_server_too)
 	redis_server_number(&server, "SELECT 3");
 	assert_int_equal(redis_server_number(&server, "EXISTS {tw/default}layout"), 1);
 	redis_server_number(&server, "SELECT 0");
-	tw_redis_close(redis);
+	client_close(redis);
 	redis_server_path(&server, "nothing.sock", path, sizeof(path));
 	snprintf(url, sizeof(url), "redis+unix://%s", path);
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "nothing.sock");
@@ -408,7 +405,7 @@ static void *open_by_path(void *argument)
 	struct tw_redis *redis = NULL;
 	enum tw_status status = tw_redis_open(&redis, argument, NULL);
 
-	tw_redis_close(redis);
+	client_close(redis);
 	return VALUE(status);
 }
 
@@ -467,7 +464,7 @@ TEST(opened, first_address_that_answers_is_taken)
 	redis = client_open(&options);
 	add_task(redis, "several", 0);
 	assert_int_equal(cancel_task(redis, "several"), TW_OK);
-	tw_redis_close(redis);
+	client_close(redis);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d,127.0.0.1:%d", port_free(), port_free());
 	assert_refused(&options, TW_REDIS_UNREACHABLE, strerror(ECONNREFUSED));
 }
@@ -532,7 +529,7 @@ TEST(opened, silent_address_of_a_name_leaves_time_for_the_next)
 	two_ports[1] = server.port;
 	/* A machine that stops this process uses up the limit. */
 	WAIT_UNTIL(tw_redis_open(&redis, &options, NULL) == TW_OK);
-	tw_redis_close(redis);
+	client_close(redis);
 	/* The first address had its share. */
 	assert_true(wall_clock() - before >= 400 * TW_MILLISECOND);
 	/* Both share one limit. */
@@ -542,7 +539,7 @@ TEST(opened, silent_address_of_a_name_leaves_time_for_the_next)
 	assert_in_range(wall_clock() - before, 900 * TW_MILLISECOND, 10 * TW_SECOND);
 	/* The first address works. */
 	two_ports[0] = server.port;
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	close(fillers[0]);
 	close(fillers[1]);
 	close(listener);
@@ -567,7 +564,6 @@ TEST(opened, time_limits_may_be_unlimited)
 	redis = client_open(&options);
 	add_task(redis, "patient", 0);
 	assert_int_equal(cancel_task(redis, "patient"), TW_OK);
-	tw_redis_close(redis);
 }
 
 TEST(opened, connections_have_a_name_and_keepalive)
@@ -576,10 +572,9 @@ TEST(opened, connections_have_a_name_and_keepalive)
 	struct tw_redis_worker_options worker_options = {0};
 	struct tw_redis_worker *worker;
 	struct runs runs;
-	struct tw_redis *redis;
 
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?client_name=billing", server.port);
-	redis = client_open(&options);
+	client_open(&options);
 	assert_int_equal(redis_server_says(&server, "CLIENT LIST", "name=billing "), 1);
 	runs_init(&runs, 1);
 	runs_attach(&runs, &worker_options);
@@ -589,7 +584,6 @@ TEST(opened, connections_have_a_name_and_keepalive)
 	worker_stop(worker);
 	options.client_name = "two words";
 	assert_refused(&options, TW_INVALID, "name");
-	tw_redis_close(redis);
 	runs_free(&runs);
 }
 
@@ -617,7 +611,6 @@ TEST(opened, reply_that_drips_has_one_deadline)
 	assert_int_equal(find_task(redis, "slow").status, TW_REDIS_UNREACHABLE);
 	assert_true(wall_clock() - before < 5 * TW_SECOND);
 	proxy_drip(&proxy, 0);
-	tw_redis_close(redis);
 	proxy_stop(&proxy);
 }
 

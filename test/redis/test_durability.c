@@ -144,7 +144,7 @@ TEST(opened, server_that_cannot_give_it_is_refused)
 		false_server_refuse(&server, "WAITAOF", cases[i].waitaof, INT_MAX);
 		assert_int_equal(tw_redis_open(&redis, &options, &error), cases[i].status);
 		assert_non_null(strstr(error.text, cases[i].words));
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 }
 
@@ -237,7 +237,7 @@ TEST(opened, change_is_confirmed_by_both_waits_or_unknown)
 		assert_int_equal(cancel_task(redis, "a"), cases[i].status);
 		tw_redis_last_error(redis, &error);
 		assert_non_null(strstr(error.text, cases[i].words));
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 }
 
@@ -254,7 +254,6 @@ TEST(opened, pause_whose_wait_is_lost_is_made_again)
 	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
 	assert_ok(redis, tw_redis_set_limits(redis, NULL, &paused));
 	set_patience(redis, 0);
-	tw_redis_close(redis);
 }
 
 /* A wait over a connection that has changed nothing confirms nothing. */
@@ -272,7 +271,6 @@ TEST(opened, wait_behind_a_refused_mark_confirms_nothing)
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "not confirmed: MISCONF"));
 	assert_ok(redis, cancel_task(redis, "a"));
-	tw_redis_close(redis);
 }
 
 static struct {
@@ -403,7 +401,7 @@ TEST(once, each_durability_is_given)
 				 i & TW_REDIS_DURABLE_REPLICA ? 2 : 0);
 		/* The greeting has one wait, and appendfsync always needs none. */
 		assert_int_equal(redis_server_calls(&master, "waitaof") - waitaofs, 0);
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 	WAIT_UNTIL(redis_server_count_keys(&master, "default") == 0);
 }
@@ -422,7 +420,7 @@ TEST(once, disk_that_is_written_each_second_is_waited_for)
 		/* An open handle follows the server's present setting. */
 		redis_server_number(&master, "CONFIG SET appendfsync always");
 		assert_ok(redis, cancel_task(redis, "a"));
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 	redis_server_number(&master, "CONFIG SET appendfsync always");
 }
@@ -448,8 +446,6 @@ TEST(once, what_changes_nothing_is_not_waited_for)
 	kill(replica.pid, SIGCONT);
 	assert_ok(redis, tw_redis_finish(redis, only_job(batch), 1, TW_REDIS_DONE, NULL, &each));
 	assert_int_equal(redis_server_calls(&master, "wait"), waits + 1);
-	tw_redis_batch_free(batch);
-	tw_redis_close(redis);
 }
 
 /* Returns how often this thread has slept. */
@@ -482,7 +478,6 @@ TEST(once, frozen_replica_leaves_the_outcome_unknown_in_time)
 	kill(replica.pid, SIGCONT);
 	assert_ok(redis, try_add(redis, "a", TW_HOUR, TW_REDIS_ANY));
 	assert_ok(redis, cancel_task(redis, "a"));
-	tw_redis_close(redis);
 }
 
 /* Another connection has made the change, so this call makes none. */
@@ -497,8 +492,6 @@ TEST(once, call_that_finds_its_change_made_waits_for_it)
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_OUTCOME_UNKNOWN);
 	kill(replica.pid, SIGCONT);
 	assert_int_equal(cancel_task(redis, "a"), TW_NOT_FOUND);
-	tw_redis_close(redis);
-	tw_redis_close(plain);
 }
 
 /* A handle's first change, which finds its change made, is confirmed by the mark alone. */
@@ -522,9 +515,6 @@ TEST(once, what_is_marked_at_full_memory_is_confirmed)
 			 TW_REDIS_OUTCOME_UNKNOWN);
 	kill(replica.pid, SIGCONT);
 	redis_server_number(&master, "CONFIG SET maxmemory 0");
-	tw_redis_batch_free(batch);
-	tw_redis_close(redis);
-	tw_redis_close(plain);
 }
 
 /* The server refuses all changes, and so the mark. */
@@ -540,7 +530,6 @@ TEST(once, nothing_is_confirmed_while_replicas_are_missing)
 	assert_non_null(strstr(error.text, "NOREPLICAS"));
 	redis_server_number(&master, "CONFIG SET min-replicas-to-write 0");
 	assert_int_equal(cancel_task(redis, "none"), TW_NOT_FOUND);
-	tw_redis_close(redis);
 }
 
 enum { THREADS = 16, CALLS = 50 };
@@ -569,7 +558,6 @@ TEST(once, threads_share_waits)
 	waits = redis_server_calls(&master, "wait") - waits;
 	print_message("%d calls, %d waits\n", THREADS * CALLS, (int)waits);
 	assert_in_range(waits, 1, THREADS * CALLS * 3 / 4);
-	tw_redis_close(redis);
 }
 
 TEST(once, worker_reports_what_a_replica_has)
@@ -604,7 +592,6 @@ TEST(once, worker_reports_what_a_replica_has)
 	assert_int_equal(runs_count(&runs), 1);
 	assert_int_equal(runs_notices(&runs, &notice), 1);
 	worker_stop(worker);
-	tw_redis_close(redis);
 	runs_free(&runs);
 }
 
@@ -643,7 +630,7 @@ TEST(once, failover_loses_nothing_that_a_replica_had)
 	add_task(redis, "late", TW_HOUR);
 	assert_true(redis_server_number(&master, "HEXISTS {tw/failover/%u}body late",
 					shard_of(redis, "late")));
-	tw_redis_close(redis);
+	client_close(redis);
 	sentinels_stop(&sentinels);
 }
 
@@ -725,7 +712,7 @@ static void begin_at_a_replica_without_a_file(struct cluster *cluster, struct re
 	WAIT_UNTIL(redis_server_says(first, "INFO replication", "role:master"));
 	WAIT_UNTIL(redis_server_says(&cluster->nodes[0], "INFO replication", "role:slave"));
 	assert_int_equal(try_add(redis, key, TW_HOUR, TW_REDIS_ANY), TW_REDIS_UNFIT);
-	tw_redis_close(redis);
+	client_close(redis);
 }
 
 TEST(once, each_node_of_a_cluster_waits_for_its_own_replica)
@@ -755,7 +742,7 @@ TEST(once, each_node_of_a_cluster_waits_for_its_own_replica)
 	assert_ok(redis, try_add(redis, first, TW_HOUR, TW_REDIS_ANY));
 	wait_in_a_slot_that_moves(&cluster, redis);
 	begin_at_a_replica_without_a_file(&cluster, &replicas[0], first);
-	tw_redis_close(redis);
+	client_close(redis);
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		redis_server_stop(&replicas[i]);
 	cluster_stop(&cluster);

@@ -241,8 +241,8 @@ TEST(opened, each_error_has_each_call_repeated_or_ended)
 			set_fault(FAULT_ERROR, "", NULL, 0);
 		}
 	}
-	tw_redis_close(patient);
-	tw_redis_close(hasty);
+	client_close(patient);
+	client_close(hasty);
 	is.fine = NULL;
 }
 
@@ -269,7 +269,7 @@ TEST(opened, lost_reply_has_each_call_repeated_or_unknown)
 			assert_ok(redis, call->call(redis));
 		}
 	}
-	tw_redis_close(redis);
+	client_close(redis);
 	is.fine = NULL;
 }
 

@@ -41,7 +41,7 @@ static int use_and_close(void *redis)
 		return 2;
 	if (tw_redis_open_beside(redis, "beside", 0, &beside, NULL) != TW_INVALID)
 		return 3;
-	tw_redis_close(redis);
+	client_close(redis);
 	return 0;
 }
 
@@ -106,7 +106,6 @@ TEST(fixture, fork_while_another_thread_calls_leaves_the_child_free)
 	pthread_join(thread, &status);
 	assert_ptr_equal(status, VALUE(TW_REDIS_OUTCOME_UNKNOWN));
 	assert_int_equal(cancel_task(redis, "other"), TW_OK);
-	tw_redis_close(redis);
 	false_server_stop(&server);
 }
 

@@ -38,7 +38,6 @@ STORED(fixture, full_memory_stops_only_adds)
 	assert_ok(other, cancel_task(other, "a"));
 	set_memory(fixture, "0");
 	assert_int_equal(stats_of(other).tasks, 1);
-	tw_redis_close(other);
 }
 
 STORED(fixture, workers_drain_a_full_memory)
@@ -99,7 +98,6 @@ STORED(fixture, replica_can_be_looked_at)
 	assert_ok(redis, tw_redis_each(redis, TW_REDIS_LETTERS, each_ends, &listed));
 	assert_int_equal(listed, 1);
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
-	tw_redis_close(redis);
 	redis_server_stop(&replica);
 }
 

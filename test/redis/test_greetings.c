@@ -74,7 +74,7 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	tw_redis_close(redis);
+	client_close(redis);
 	false_server_stop(&server);
 	return 0;
 }
@@ -221,7 +221,7 @@ static void assert_opens(const struct tw_redis_options *options, enum tw_status 
 		fail_msg("%s, not %s: %s", tw_status_name(status), tw_status_name(expected),
 			 error.text);
 	assert_int_equal(status == TW_OK, other != NULL);
-	tw_redis_close(other);
+	client_close(other);
 }
 
 TEST(opened, server_is_judged_by_its_info)
@@ -456,7 +456,6 @@ TEST(opened, redirect_is_followed_and_a_circle_of_them_ends)
 	snprintf(error, sizeof(error), "MOVED 7 127.0.0.1:%d", port_free());
 	fail_with(error, 1);
 	assert_int_equal(cancel_task(other, "a"), TW_REDIS_UNREACHABLE);
-	tw_redis_close(other);
 }
 
 TEST(opened, redirect_to_no_address_ends_the_call)
@@ -511,7 +510,7 @@ TEST(opened, redirect_at_opening_is_followed_and_a_circle_of_them_ends)
 
 	snprintf(moved, sizeof(moved), "-MOVED 7 127.0.0.1:%d", server.port);
 	false_server_refuse(&server, "layout", moved, 2);
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	false_server_refuse(&server, "layout", moved, FOR_EVER);
 	assert_int_equal(tw_redis_open(&other, &options, &error), TW_REDIS_UNREACHABLE);
 	assert_non_null(strstr(error.text, moved + 1));
@@ -545,11 +544,11 @@ TEST(opened, script_is_sent_as_the_version_of_the_server_takes_it)
 		fail_with(error, 1);
 		assert_ok(other, cancel_task(other, "a"));
 		assert_int_equal(scripts.keys, cases[i].keys);
-		tw_redis_close(other);
+		client_close(other);
 		/* This script may run while the memory is full. */
 		other = open_with(TW_SECOND);
 		assert_ok(other, tw_redis_set_limits(other, NULL, &(struct tw_redis_limits){0}));
 		assert_int_equal(scripts.flagged, cases[i].flagged);
-		tw_redis_close(other);
+		client_close(other);
 	}
 }

@@ -235,7 +235,7 @@ STORED(one_shard, what_a_dead_worker_had_is_free_again)
 		set(fixture, limited[k], (struct tw_redis_limits){.running = 1});
 		add_to(fixture, limited[k], 1);
 		snprintf(key, sizeof(key), "%s-0", limited[k]);
-		tw_redis_batch_free(claim_for(fixture->redis, key, 20 * TW_MILLISECOND));
+		claim_for(fixture->redis, key, 20 * TW_MILLISECOND);
 		wait_for(40 * TW_MILLISECOND);
 		until_ms = stats_of(fixture->redis).now_ms + 700;
 		/* %b accepts the blank in the word. */
@@ -339,7 +339,6 @@ STORED(one_shard, drain_leaves_other_groups)
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
 	assert_ok(fixture->redis, tw_redis_drop_group(fixture->redis, "t", &removed));
 	assert_int_equal(removed, 0);
-	tw_redis_batch_free(batch);
 }
 
 /* A distant limit costs a busy group no turns. */
@@ -403,10 +402,10 @@ STORED(one_shard, claim_ends_if_thousands_are_paused)
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, TW_HOUR, &batch, &next));
 	assert_int_equal(batch->count, 0);
 	assert_int_equal(next, 0);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	batch = claim_for(fixture->redis, "other-0", TW_MINUTE);
 	assert_string_equal(only_job(batch)->group, "other");
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 STORED(one_shard, place_without_a_task_costs_no_permit)

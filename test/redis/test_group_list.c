@@ -96,7 +96,7 @@ static void claim_all(struct tw_redis *redis, size_t limit)
 		struct tw_redis_batch *batch;
 
 		assert_ok(redis, tw_redis_claim(redis, i, limit, TW_HOUR, &batch, NULL));
-		tw_redis_batch_free(batch);
+		claim_end(batch);
 	}
 }
 
@@ -222,8 +222,8 @@ STORED(fixture, shards_look_at_different_places)
 
 	fixture->options.shards = SHARDS;
 	fixture->options.name_space = "shards";
-	tw_redis_close(fixture->redis);
-	fixture->redis = client_open(&fixture->options);
+	client_close(fixture->redis);
+	assert_int_equal(tw_redis_open(&fixture->redis, &fixture->options, NULL), TW_OK);
 	snprintf(fixture->name_space, sizeof(fixture->name_space), "shards");
 	for (int i = 0; i < SHARDS; i++)
 		write_by(fixture, two_larger_groups, i, 0);

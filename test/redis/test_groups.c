@@ -54,7 +54,7 @@ static void assert_claimed(struct tw_redis *redis, size_t limit, const char *gro
 	struct tw_redis_batch *batch = claim(redis, limit, long_lease);
 
 	assert_int_equal(count_of(batch, group), count);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 STORED(one_shard, flood_holds_up_no_other_group)
@@ -70,7 +70,7 @@ STORED(one_shard, flood_holds_up_no_other_group)
 	assert_int_equal(count_of(batch, "flood"), 1);
 	assert_int_equal(count_of(batch, "trickle"), 1);
 	assert_int_equal(count_of(batch, NULL), 1);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	assert_claimed(fixture->redis, 1000, "flood", 289);
 }
 
@@ -109,7 +109,7 @@ STORED(one_shard, groups_have_equal_shares_where_claims_end_within_a_round)
 			taken[i] += count_of(batch, groups[i]);
 			assert_in_range(taken[i], (all + 4) / GROUPS, (all + 4) / GROUPS + 1);
 		}
-		tw_redis_batch_free(batch);
+		claim_end(batch);
 	}
 }
 
@@ -132,7 +132,7 @@ STORED(one_shard, weights_are_shares_where_claims_end_within_a_turn)
 			if (all % 7 == 0)
 				assert_int_equal(taken[i], (all / 7) << i);
 		}
-		tw_redis_batch_free(batch);
+		claim_end(batch);
 	}
 }
 
@@ -203,7 +203,7 @@ STORED(one_shard, ended_lease_and_retry_stay_in_the_group)
 	struct tw_redis_batch *batch;
 
 	add_to(fixture->redis, "g", "a", 0);
-	tw_redis_batch_free(claim(fixture->redis, 10, short_lease));
+	claim_end(claim(fixture->redis, 10, short_lease));
 	wait_for(2 * short_lease);
 	/* This claim returns it to its group. */
 	assert_claimed(fixture->redis, 10, "g", 0);
@@ -215,7 +215,7 @@ STORED(one_shard, ended_lease_and_retry_stay_in_the_group)
 	assert_claimed(fixture->redis, 1, "g", 1);
 	add_to(fixture->redis, "h", "b", 0);
 	assert_int_equal(fail_job(fixture->redis, batch, 0, "it failed"), TW_OK);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	assert_claimed(fixture->redis, 2, "h", 1);
 	assert_claimed(fixture->redis, 10, "g", 4);
 }
@@ -227,7 +227,7 @@ STORED(one_shard, dead_letter_comes_back_into_its_group)
 	add_to(fixture->redis, "g", "a", 0);
 	batch = claim(fixture->redis, 1, long_lease);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "no"), TW_OK);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
 	assert_claimed(fixture->redis, 1, "g", 1);
 }
@@ -242,7 +242,7 @@ STORED(one_shard, occurrences_stay_in_the_group)
 	batch = claim(fixture->redis, 1, long_lease);
 	assert_int_equal(count_of(batch, "g/u"), 1);
 	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_OK);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	assert_ok(fixture->redis, move_task(fixture->redis, "a", 0));
 	assert_claimed(fixture->redis, 1, "g/u", 1);
 }
@@ -263,12 +263,12 @@ STORED(one_shard, occurrence_after_one_that_was_skipped_is_claimed)
 	batch = claim(fixture->redis, 10, long_lease);
 	while (batch->count == 0) {
 		assert_true(redis_server_now(&fixture->server) < now + 30000);
-		tw_redis_batch_free(batch);
+		claim_end(batch);
 		wait_for(20 * TW_MILLISECOND);
 		batch = claim(fixture->redis, 10, long_lease);
 	}
 	assert_int_equal(count_of(batch, "g"), 1);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 static void add_at(struct tw_redis *redis, const char *group, const char *key, int64_t at_ms)
@@ -292,7 +292,7 @@ STORED(one_shard, task_is_claimed_once_though_it_has_two_places)
 		wait_for(10 * TW_MILLISECOND);
 	batch = claim(fixture->redis, 10, long_lease);
 	assert_int_equal(batch->count, 1);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 STORED(one_shard, turn_without_a_task_is_no_reason_to_look_at_once)
@@ -304,7 +304,7 @@ STORED(one_shard, turn_without_a_task_is_no_reason_to_look_at_once)
 	assert_ok(fixture->redis, cancel_task(fixture->redis, "a"));
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, long_lease, &batch, &next));
 	assert_int_equal(batch->count, 0);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	assert_true(next > TW_MINUTE);
 }
 

@@ -152,7 +152,6 @@ STORED(fixture, released_task_is_hinted)
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, shard_of(fixture->redis, "a"));
 	assert_int_equal(wait, 0);
-	tw_redis_batch_free(batch);
 	hints_close(&hints);
 }
 
@@ -210,7 +209,6 @@ TEST(fixture, invalid_hints_are_ignored)
 	assert_false(hint_comes(&hints, 20 * TW_MILLISECOND, &shard, &wait));
 	assert_true(hints_are_connected(&hints));
 	hints_close(&hints);
-	tw_redis_close(redis);
 	false_server_stop(&server);
 }
 
@@ -270,10 +268,8 @@ STORED(one_shard, documented_rights_are_enough)
 	batch = claim_new(redis, "a", TW_MINUTE);
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, NULL));
 	assert_int_equal(finish_job(redis, batch, TW_REDIS_SNOOZE), TW_OK);
-	tw_redis_batch_free(batch);
 	batch = await_claim(redis, "a", TW_MINUTE);
 	assert_int_equal(fail_job(redis, batch, TW_FOREVER, "no"), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_ok(redis, tw_redis_each(redis, TW_REDIS_LETTERS, give_one, &count));
 	assert_ok(redis, tw_redis_retry(redis, "a", 1));
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
@@ -299,7 +295,6 @@ STORED(one_shard, documented_rights_are_enough)
 	assert_int_equal(reply->elements, 0);
 	freeReplyObject(reply);
 	runs_free(&runs);
-	tw_redis_close(redis);
 }
 
 static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job *job,
@@ -335,7 +330,6 @@ STORED(fixture, user_without_the_right_to_publish_has_all_except_hints)
 	/* relaxed: the worker's threads have ended */
 	assert_int_equal(atomic_load_explicit(&runs, memory_order_relaxed), 1);
 	assert_int_equal(stats_of(redis).tasks, 0);
-	tw_redis_close(redis);
 }
 
 /* Returns how many scripts the server has run since the last call. */
@@ -376,7 +370,6 @@ STORED(fixture, idle_worker_claims_within_ten_seconds)
 	WAIT_UNTIL((scripts += scripts_run(fixture)) >= 2);
 	assert_in_range(scripts, 2, 20);
 	worker_stop(worker);
-	tw_redis_close(redis);
 	runs_free(&runs);
 }
 

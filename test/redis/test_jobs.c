@@ -26,7 +26,6 @@ STORED(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
 	assert_true(((const struct batch *)batch)->broken[0]);
 	assert_int_equal(only_job(batch)->body_size, 0);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "unreadable"), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "unreadable");
 }
@@ -43,7 +42,7 @@ STORED(fixture, key_longer_than_any_of_ours_is_broken)
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
 	assert_int_equal(only_job(batch)->key_size, TW_REDIS_KEY_MAX + 1);
 	assert_true(((const struct batch *)batch)->broken[0]);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 STORED(fixture, task_without_a_record_is_taken_out)
@@ -64,7 +63,6 @@ STORED(fixture, task_that_loses_its_record_on_lease_can_be_failed)
 	batch = claim_new(fixture->redis, "a", TW_MINUTE);
 	redis_server_number(&fixture->server, "HDEL {tw/%s/%u}body a", fixture->name_space, shard);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, NULL), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -85,8 +83,6 @@ STORED(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 	assert_true(only_job(second)->token > only_job(first)->token);
 	assert_int_equal(finish_job(fixture->redis, first, TW_REDIS_DONE), TW_REDIS_STALE);
 	assert_int_equal(finish_job(fixture->redis, second, TW_REDIS_DONE), TW_OK);
-	tw_redis_batch_free(first);
-	tw_redis_batch_free(second);
 }
 
 /* The server's clock was set back; its tokens continue from the last. */
@@ -117,7 +113,7 @@ STORED(fixture, tokens_of_claims_rise_whatever_the_time_is)
 			}
 			if (count)
 				token = batch->jobs[0].token;
-			tw_redis_batch_free(batch);
+			claim_end(batch);
 		}
 	}
 }
@@ -148,7 +144,7 @@ STORED(fixture, each_job_of_a_large_claim_has_its_own_record)
 			assert_int_equal(job->key_size, job->body_size);
 			assert_memory_equal(job->key, job->body, job->key_size);
 		}
-		tw_redis_batch_free(batch);
+		claim_end(batch);
 	}
 	assert_int_equal(seen, TASKS);
 }
@@ -161,7 +157,7 @@ STORED(fixture, task_whose_last_lease_ended_can_be_retried_as_it_was)
 	struct found dead;
 
 	add_one(fixture->redis, &task);
-	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
+	await_claim(fixture->redis, "a", TW_MINUTE);
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
 	assert_nothing_due(fixture->redis, "a");
 	dead = find_dead(fixture->redis, "a");
@@ -208,9 +204,8 @@ STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)
 		assert_true(next == 0 || claimed == COUNT);
 		assert_ok(redis, tw_redis_finish(redis, batch->jobs, batch->count, TW_REDIS_DONE,
 						 NULL, NULL));
-		tw_redis_batch_free(batch);
+		claim_end(batch);
 	} while (claimed < COUNT);
-	tw_redis_close(redis);
 }
 
 /* Claims as a worker does. Returns the number of tasks, and the first one's attempt. */
@@ -266,7 +261,6 @@ STORED(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
 	unsigned attempt;
 
 	assert_int_equal(fail_job(redis, batch, 0, NULL), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
 	assert_int_equal(attempt, 2);
 	claim.again = true;
@@ -344,8 +338,7 @@ STORED(fixture, more_jobs_than_a_batch_are_reported_at_once)
 		assert_int_equal(each[i], TW_OK);
 	assert_int_equal(stats_of(redis).tasks, 0);
 	for (int i = 0; i < 2; i++)
-		tw_redis_batch_free(batches[i]);
-	tw_redis_close(redis);
+		claim_end(batches[i]);
 }
 
 STORED(fixture, jobs_that_cannot_be_reported_have_the_status_each)
@@ -378,9 +371,8 @@ STORED(fixture, jobs_that_cannot_be_reported_have_the_status_each)
 		assert_ok(fixture->redis, tw_redis_finish(fixture->redis, &jobs[i], 1,
 							  TW_REDIS_DONE, NULL, &each[i]));
 		assert_int_equal(each[i], TW_OK);
-		tw_redis_batch_free(batches[i]);
+		claim_end(batches[i]);
 	}
-	tw_redis_close(redis);
 }
 
 STORED(fixture, bad_arguments_about_jobs_are_invalid)
@@ -407,7 +399,6 @@ STORED(fixture, bad_arguments_about_jobs_are_invalid)
 	}
 	assert_int_equal(find_task(redis, "a").state, TW_REDIS_LEASED);
 	assert_ok(redis, tw_redis_finish(redis, NULL, 0, TW_REDIS_DONE, NULL, NULL));
-	tw_redis_batch_free(batch);
 }
 
 FIXTURE_FILE

@@ -330,7 +330,6 @@ STORED(fixture, add_repeated_after_a_lost_reply_keeps_the_latest_time)
 	due_ms = add_one(redis, &task);
 	assert_true(due_ms == latest_ms);
 	assert_true(get(redis, "the-lost-one").latest_due_ms == latest_ms);
-	tw_redis_close(redis);
 	proxy_stop(&proxy);
 }
 
@@ -350,7 +349,6 @@ STORED(fixture, grace_applies_beside_a_limit)
 	make_overdue(fixture, "a", TW_HOUR);
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 1);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, restored_task_has_its_limit)

@@ -58,7 +58,6 @@ STORED(fixture, letter_of_a_failed_task_is_in_the_order_of_deaths)
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
 
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "for good"), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(indexed(fixture, "a"), 1);
 	assert_int_equal(redis_server_number(&fixture->server, "ZSCORE {tw/%s/%u}died a",
 					     fixture->name_space, shard_of(fixture->redis, "a")),
@@ -163,35 +162,29 @@ static struct tw_redis_worker *start(struct fixture *fixture,
 /* A limit of eight is two in each of the four shards. */
 STORED(opened, oldest_letters_go_if_there_are_too_many_in_a_shard)
 {
-	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
 	add_letters(fixture, 1, 5);
 	add_letters(fixture, 2, 1);
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
+	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	key_of_shard(fixture->redis, 2, 1, key);
 	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, key, strlen(key)));
 	assert_letters(fixture, 1, 4, 5);
-	worker_stop(worker);
 }
 
 STORED(opened, share_of_a_shard_is_rounded_up)
 {
-	struct tw_redis_worker *worker;
-
 	add_letters(fixture, 3, 5);
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 9});
+	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 9});
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	assert_letters(fixture, 3, 3, 5);
-	worker_stop(worker);
 }
 
 STORED(opened, letters_that_are_too_old_go)
 {
 	enum { MINUTE_MS = 60 * 1000 };
 	int64_t now = redis_server_now(&fixture->server);
-	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
 	for (int i = 0; i < 12; i++) {
@@ -201,30 +194,27 @@ STORED(opened, letters_that_are_too_old_go)
 			  add_letter(fixture->redis, key, now - (i * 60 + 30) * MINUTE_MS,
 				     TW_REDIS_ANY));
 	}
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_age = 3 * TW_HOUR});
+	start(fixture, (struct tw_redis_worker_options){.dead_max_age = 3 * TW_HOUR});
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	for (int i = 0; i < 3; i++) {
 		number_key(key, i);
 		assert_int_equal(find_dead(fixture->redis, key).status, TW_OK);
 	}
-	worker_stop(worker);
 }
 
 STORED(opened, letter_that_died_again_counts_from_then)
 {
-	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
 	add_letters(fixture, 1, 4);
 	key_of_shard(fixture->redis, 1, 1, key);
 	assert_ok(fixture->redis, add_letter(fixture->redis, key, 9, TW_REDIS_ANY));
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
+	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 2);
 	assert_int_equal(find_dead(fixture->redis, key).due_ms, 9);
 	key_of_shard(fixture->redis, 1, 4, key);
 	assert_int_equal(find_dead(fixture->redis, key).due_ms, 4);
 	assert_int_equal(indexed(fixture, key), 2);
-	worker_stop(worker);
 }
 
 static bool count_letter(void *context, const struct tw_redis_info *info)
@@ -284,11 +274,10 @@ STORED(opened, listings_of_large_bodies_come_in_small_pages)
 
 STORED(opened, worker_that_makes_letters_keeps_to_their_number)
 {
-	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
 	runs.outcome = TW_REDIS_KILL;
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
+	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
 	for (int i = 0; i < 10; i++) {
 		key_of_shard(fixture->redis, 2, i, key);
 		add_task(fixture->redis, key, 0);
@@ -296,15 +285,13 @@ STORED(opened, worker_that_makes_letters_keeps_to_their_number)
 	}
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 1);
 	assert_int_equal(find_dead(fixture->redis, key).status, TW_OK);
-	worker_stop(worker);
 }
 
 STORED(opened, letters_of_workers_that_died_go_too)
 {
-	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
-	worker = start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
+	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
 	for (int i = 0; i < 3; i++) {
 		struct tw_redis_task task = {.key = key, .delay = TW_HOUR, .max_attempts = 1};
 
@@ -320,19 +307,15 @@ STORED(opened, letters_of_workers_that_died_go_too)
 	key_of_shard(fixture->redis, 2, 3, key);
 	add_task(fixture->redis, key, 0);
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 1);
-	worker_stop(worker);
 }
 
 STORED(opened, letters_stay_if_nobody_ends_them)
 {
-	struct tw_redis_worker *worker;
-
 	add_letters(fixture, 1, 5);
-	worker = start(fixture, (struct tw_redis_worker_options){0});
+	start(fixture, (struct tw_redis_worker_options){0});
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_letters(fixture, 1, 1, 5);
-	worker_stop(worker);
 }
 
 /* Claims from shard 0, where nothing is due. Returns whether the claim is to be made again. */

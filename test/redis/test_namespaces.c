@@ -17,7 +17,7 @@ static struct tw_redis *open_beside(struct tw_redis *redis, const char *name, un
 	if (status != TW_OK)
 		fail_msg("%s: %s", tw_status_name(status), error.text);
 	assert_non_null(beside);
-	return beside;
+	return client_keep(beside);
 }
 
 /* Opens "NAME.2", which no other test uses, beside the test's namespace. */
@@ -41,7 +41,6 @@ STORED(fixture, namespaces_share_the_connection_and_no_task)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	assert_int_equal(stats_of(second).tasks, 1);
 	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
-	tw_redis_close(second);
 }
 
 STORED(fixture, pause_of_one_namespace_is_no_pause_of_another)
@@ -51,8 +50,7 @@ STORED(fixture, pause_of_one_namespace_is_no_pause_of_another)
 	set_paused(fixture->redis, true);
 	add_task(fixture->redis, "a", 0);
 	assert_nothing_due(fixture->redis, "a");
-	tw_redis_batch_free(claim_new(second, "a", TW_MINUTE));
-	tw_redis_close(second);
+	claim_new(second, "a", TW_MINUTE);
 }
 
 static int64_t count_all_keys(struct fixture *fixture, const char *name_space)
@@ -78,7 +76,6 @@ STORED(fixture, unused_namespace_is_deleted)
 	add_task(second, "a", TW_HOUR);
 	assert_int_equal(tw_redis_drop_namespace(fixture->redis, false), TW_EXISTS);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, ""), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(tw_redis_drop_namespace(fixture->redis, false), TW_EXISTS);
 	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, "a", 1));
 	assert_ok(fixture->redis,
@@ -88,16 +85,15 @@ STORED(fixture, unused_namespace_is_deleted)
 	assert_ok(fixture->redis, tw_redis_drop_namespace(fixture->redis, false));
 	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);
 	assert_int_equal(find_task(second, "a").status, TW_OK);
-	tw_redis_close(second);
 }
 
 STORED(fixture, namespace_in_use_is_deleted_by_force)
 {
-	struct tw_redis *second = open_second(fixture);
 	struct tw_redis_worker *worker;
 	struct tw_redis_error error;
 	size_t count = 0;
 
+	open_second(fixture);
 	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, NULL, NULL), TW_OK);
 	for (int i = 0; i < 3000 && !count; i++) {
 		assert_ok(fixture->redis, tw_redis_get_workers(fixture->redis, NULL, 0, &count));
@@ -106,13 +102,12 @@ STORED(fixture, namespace_in_use_is_deleted_by_force)
 	assert_int_equal(tw_redis_drop_namespace(fixture->redis, false), TW_RUNNING);
 	tw_redis_last_error(fixture->redis, &error);
 	assert_non_null(strstr(error.text, "a worker"));
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	add_task(fixture->redis, "a", TW_HOUR);
 	assert_ok(fixture->redis, tw_redis_drop_namespace(fixture->redis, true));
 	assert_int_equal(count_all_keys(fixture, fixture->name_space), 0);
 	/* Its handle can still add tasks. */
 	add_task(fixture->redis, "a", TW_HOUR);
-	tw_redis_close(second);
 }
 
 STORED(fixture, handles_are_closed_in_any_order)
@@ -121,14 +116,13 @@ STORED(fixture, handles_are_closed_in_any_order)
 	struct tw_redis *third = open_beside(second, fixture->name_space, SHARDS);
 
 	add_task(fixture->redis, "a", TW_HOUR);
-	tw_redis_close(fixture->redis);
+	client_close(fixture->redis);
 	fixture->redis = NULL;
 	add_task(second, "b", TW_HOUR);
 	assert_int_equal(find_task(third, "a").status, TW_OK);
-	tw_redis_close(second);
+	client_close(second);
 	assert_int_equal(cancel_task(third, "a"), TW_OK);
 	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
-	tw_redis_close(third);
 }
 
 STORED(fixture, another_number_of_shards_is_refused)
@@ -152,7 +146,6 @@ STORED(fixture, another_number_of_shards_is_refused)
 	options.name_space = name;
 	options.shards = SHARDS + 1;
 	assert_int_equal(tw_redis_open(&other, &options, NULL), TW_REDIS_UNFIT);
-	tw_redis_close(second);
 }
 
 STORED(fixture, bad_namespaces_are_invalid)
@@ -171,7 +164,7 @@ STORED(fixture, bad_namespaces_are_invalid)
 	assert_int_equal(tw_redis_open_beside(fixture->redis, "a", 1, NULL, &error), TW_INVALID);
 	/* The longest name is accepted. */
 	name[sizeof(name) - 2] = '\0';
-	tw_redis_close(open_beside(fixture->redis, name, 1));
+	client_close(open_beside(fixture->redis, name, 1));
 }
 
 struct adder {
@@ -198,7 +191,7 @@ static void *add_and_close(void *argument)
 		number_key(key, i);
 		adder->failed += try_add(own, key, TW_HOUR, TW_REDIS_NEW) != TW_OK;
 		adder->failed += tw_redis_shard_count(own) != SHARDS;
-		tw_redis_close(own);
+		client_close(own);
 	}
 	return NULL;
 }
@@ -220,7 +213,7 @@ STORED(fixture, handles_come_and_go_in_many_threads)
 		snprintf(name, sizeof(name), "adder-%d", i);
 		own = open_beside(fixture->redis, name, SHARDS);
 		assert_int_equal(stats_of(own).tasks, EACH);
-		tw_redis_close(own);
+		client_close(own);
 	}
 	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
 }
@@ -243,8 +236,8 @@ TEST(fixture, nodes_of_a_cluster_have_one_connection_each)
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		assert_int_equal(
 			redis_server_says(&cluster.nodes[i], "CLIENT LIST", "name=timingwheel"), 1);
-	tw_redis_close(first);
-	tw_redis_close(second);
+	client_close(first);
+	client_close(second);
 	cluster_stop(&cluster);
 }
 

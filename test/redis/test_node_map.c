@@ -119,7 +119,6 @@ TEST(opened, ranges_that_make_no_sense_are_passed_over)
 	assert_int_equal(port_of(redis, 15999), server.port);
 	assert_int_equal(port_of(redis, 16000), elsewhere);
 	assert_int_equal(port_of(redis, SLOTS - 1), elsewhere);
-	tw_redis_close(redis);
 }
 
 /* A node that does not know its host leaves it out, and the address that was asked is used. */
@@ -139,7 +138,7 @@ TEST(opened, unknown_host_is_the_one_that_was_asked)
 		assert_string_equal(
 			node_map_of_slot(&redis->access->router.map, 16000)->address.host,
 			"127.0.0.1");
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 }
 
@@ -155,7 +154,6 @@ TEST(opened, map_of_more_slots_than_there_are_is_read_to_that_number)
 	redis = client_open(&options);
 	assert_int_equal(port_of(redis, 0), server.port);
 	assert_int_equal(port_of(redis, SLOTS - 1), server.port);
-	tw_redis_close(redis);
 }
 
 static size_t answer_moved(void *context, const redisReply *request, char *reply, size_t room)
@@ -182,7 +180,6 @@ TEST(opened, nodes_beyond_the_number_that_is_kept_are_not_asked)
 	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "MOVED"));
-	tw_redis_close(redis);
 }
 
 TEST(opened, missing_map_is_asked_for_again)
@@ -193,7 +190,7 @@ TEST(opened, missing_map_is_asked_for_again)
 	/* A request that followed the map's request on a broken connection is sent again. */
 	false_server_be(&server, 7, true);
 	false_server_refuse(&server, "CLUSTER", NULL, 1);
-	tw_redis_close(client_open(&options));
+	client_close(client_open(&options));
 	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
 		false_server_be(&server, 7, true);
 		false_server_refuse(&server, "CLUSTER", replies[i], FOR_EVER);
@@ -205,7 +202,7 @@ TEST(opened, missing_map_is_asked_for_again)
 		send_map(FOR_EVER);
 		assert_ok(redis, cancel_task(redis, "a"));
 		assert_int_equal(port_of(redis, 16000), elsewhere);
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 }
 
@@ -226,7 +223,6 @@ TEST(opened, restarted_server_sends_the_map)
 	send_map(FOR_EVER);
 	assert_ok(redis, cancel_task(redis, "a"));
 	assert_int_equal(port_of(redis, 16000), elsewhere);
-	tw_redis_close(redis);
 }
 
 /* Opens with a map in which only the key's slot is elsewhere. */
@@ -240,7 +236,7 @@ static struct tw_redis *open_with_elsewhere(const char *key)
 	send_map(FOR_EVER);
 	redis = client_open(&options);
 	slot = slot_of(redis, key);
-	tw_redis_close(redis);
+	client_close(redis);
 	map_begin(3);
 	map_add(0, slot - 1, server.port);
 	map_add(slot, slot, elsewhere);
@@ -270,7 +266,6 @@ TEST(opened, refusal_of_a_node_that_could_send_the_map_ends_no_call)
 	/* A change at that node is refused. */
 	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_REFUSED);
 	set_patience(redis, 0);
-	tw_redis_close(redis);
 }
 
 /* The first of the four shards' commands of a pass is refused by a replica. The replies to the
@@ -307,7 +302,6 @@ TEST(opened, replies_that_a_former_master_owes_are_waited_for)
 	assert_ok(redis, tw_redis_drop_namespace(redis, true));
 	/* relaxed: all has been answered */
 	assert_int_equal(atomic_load_explicit(&asked, memory_order_relaxed), SHARDS + 2);
-	tw_redis_close(redis);
 }
 
 TEST(opened, cluster_has_no_databases)

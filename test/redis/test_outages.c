@@ -89,13 +89,13 @@ TEST(opened, wrong_password_is_refused)
 		assert_int_equal(tw_redis_open(&redis, &options, &error),
 				 i < 2 ? TW_REDIS_REFUSED : TW_OK);
 		assert_null(strstr(error.text, "wrong one"));
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 	snprintf(url, sizeof(url), "redis://default:the%%20right%%20one@127.0.0.1:%d/3",
 		 guarded.port);
 	options = (struct tw_redis_options){.url = url};
 	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_OK);
-	tw_redis_close(redis);
+	client_close(redis);
 	redis_server_stop(&guarded);
 }
 
@@ -113,13 +113,13 @@ TEST(opened, server_that_may_drop_tasks_is_refused_unless_that_is_wanted)
 		assert_int_equal(tw_redis_open(&redis, &options, &error),
 				 i < 2 ? TW_REDIS_UNFIT : TW_OK);
 		assert_int_equal(!*error.text, i == 2);
-		tw_redis_close(redis);
+		client_close(redis);
 		assert_int_equal(tw_redis_worker_start(&worker, &options, NULL, NULL),
 				 i < 2 ? TW_REDIS_UNFIT : TW_OK);
 		worker_stop(worker);
 		options.allow_eviction = true;
 		assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_OK);
-		tw_redis_close(redis);
+		client_close(redis);
 	}
 }
 
@@ -161,10 +161,9 @@ static int accepted(struct adder *adder)
 TEST(opened, killed_server_loses_nothing_that_was_accepted)
 {
 	struct adder adder = {.count = TEST_SHARE_OF(10000) + 1000};
-	struct tw_redis_worker *worker;
 	pthread_t thread;
 
-	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = TW_SECOND});
+	start_at(server.url, (struct tw_redis_worker_options){.lease = TW_SECOND});
 	adder.redis = open_at(server.url);
 	assert_int_equal(pthread_create(&thread, NULL, add_all, &adder), 0);
 	for (int i = 1; i <= 2; i++) {
@@ -179,8 +178,7 @@ TEST(opened, killed_server_loses_nothing_that_was_accepted)
 	assert_each_ran(&runs, adder.count, SIZE_MAX);
 	assert_int_equal(stats_of(adder.redis).dead, 0);
 	assert_true(runs_lost(&runs) >= 1);
-	worker_stop(worker);
-	tw_redis_close(adder.redis);
+	client_close(adder.redis);
 }
 
 TEST(opened, call_waits_for_a_server_that_comes_back)
@@ -201,7 +199,7 @@ TEST(opened, call_waits_for_a_server_that_comes_back)
 		redis_server_restart(&server);
 		pthread_join(thread, NULL);
 		assert_int_equal(accepted(&adder), 1);
-		tw_redis_close(adder.redis);
+		client_close(adder.redis);
 	}
 }
 
@@ -221,7 +219,6 @@ TEST(opened, call_gives_up_after_its_patience)
 	assert_in_range(wall_clock() - before, 300 * TW_MILLISECOND, 5 * TW_SECOND - 1);
 	tw_redis_last_error(redis, &error);
 	assert_true(*error.text);
-	tw_redis_close(redis);
 }
 
 static void *become_master_soon(void *argument)
@@ -242,7 +239,6 @@ TEST(opened, replica_is_waited_for_until_it_is_the_master)
 	assert_ok(redis, try_add(redis, "b", TW_HOUR, TW_REDIS_ANY));
 	pthread_join(thread, NULL);
 	assert_int_equal(stats_of(redis).tasks, 2);
-	tw_redis_close(redis);
 }
 
 TEST(opened, connection_cut_for_five_seconds_loses_nothing)
@@ -250,9 +246,8 @@ TEST(opened, connection_cut_for_five_seconds_loses_nothing)
 	enum { COUNT = 500 };
 	struct tw_redis *direct = open_at(server.url);
 	struct tw_redis *through = open_at(proxy.url);
-	struct tw_redis_worker *worker;
 
-	worker = start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
+	start_at(proxy.url, (struct tw_redis_worker_options){.lease = 2 * TW_SECOND});
 	add_tasks(direct, COUNT, 0, 12 * TW_MILLISECOND);
 	wait_for(500 * TW_MILLISECOND);
 	proxy_cut(&proxy);
@@ -264,15 +259,11 @@ TEST(opened, connection_cut_for_five_seconds_loses_nothing)
 	assert_each_ran(&runs, COUNT, SIZE_MAX);
 	assert_true(runs_count_of(&runs, "after") >= 1);
 	assert_true(runs_found(&runs) >= 1);
-	worker_stop(worker);
-	tw_redis_close(direct);
-	tw_redis_close(through);
 }
 
 TEST(opened, lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless)
 {
 	struct tw_redis *redis = open_at(proxy.url);
-	struct tw_redis_worker *worker;
 
 	/* The server knows the script: the first try adds the task. */
 	add_task(redis, "first", TW_HOUR);
@@ -284,12 +275,10 @@ TEST(opened, lost_reply_to_an_add_is_unknown_and_adding_again_is_harmless)
 	assert_int_equal(try_add(redis, "the-lost-one", 300 * TW_MILLISECOND, TW_REDIS_NEW),
 			 TW_EXISTS);
 	add_task(redis, "the-lost-one", 300 * TW_MILLISECOND);
-	worker = start_at(server.url, (struct tw_redis_worker_options){0});
+	start_at(server.url, (struct tw_redis_worker_options){0});
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	wait_for(500 * TW_MILLISECOND);
 	assert_int_equal(runs_count(&runs), 1);
-	worker_stop(worker);
-	tw_redis_close(redis);
 }
 
 TEST(opened, lost_reply_to_a_claim_brings_the_task_back)
@@ -301,7 +290,7 @@ TEST(opened, lost_reply_to_a_claim_brings_the_task_back)
 
 	/* The server knows the script, and the client the shard. */
 	assert_ok(through, tw_redis_claim(through, shard, 1, TW_SECOND, &batch, NULL));
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	add_task(direct, "a", 0);
 	wait_for(10 * TW_MILLISECOND);
 	proxy_lose_reply(&proxy, "}token");
@@ -310,9 +299,7 @@ TEST(opened, lost_reply_to_a_claim_brings_the_task_back)
 	assert_int_equal(find_task(direct, "a").attempts, 1);
 	batch = await_claim(direct, "a", TW_SECOND);
 	assert_int_equal(only_job(batch)->attempt, 2);
-	tw_redis_batch_free(batch);
-	tw_redis_close(direct);
-	tw_redis_close(through);
+	claim_end(batch);
 }
 
 /* The server truncates replies of two bodies; each task may begin only once, and does. */
@@ -342,15 +329,13 @@ TEST(opened, claims_whose_replies_are_cut_off_use_up_no_attempt)
 	assert_each_ran(&runs, LARGE, 1);
 	assert_int_equal(stats_of(direct).tasks, 0);
 	assert_int_equal(stats_of(direct).dead, 0);
-	tw_redis_close(direct);
 }
 
 TEST(opened, lost_reply_to_an_acknowledgement_runs_nothing_twice)
 {
 	struct tw_redis *direct = open_at(server.url);
-	struct tw_redis_worker *worker;
 
-	worker = start_at(proxy.url, (struct tw_redis_worker_options){0});
+	start_at(proxy.url, (struct tw_redis_worker_options){0});
 	/* This makes Redis know the script, so the lost reply is not NOSCRIPT. */
 	add_task(direct, "first", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
@@ -367,18 +352,14 @@ TEST(opened, lost_reply_to_an_acknowledgement_runs_nothing_twice)
 	assert_int_equal(end_of(&runs, "the-task", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(runs_count(&runs), 2);
 	assert_int_equal(stats_of(direct).tasks, 0);
-	worker_stop(worker);
-	tw_redis_close(direct);
 }
 
 /* The worker continues where it is refused, and where the server has become unfit. */
 TEST(opened, worker_reports_refusals_and_an_unfit_server)
 {
 	struct tw_redis *redis = open_at(server.url);
-	struct tw_redis_worker *worker;
 
-	worker =
-		start_at(server.url, (struct tw_redis_worker_options){.poll = 10 * TW_MILLISECOND});
+	start_at(server.url, (struct tw_redis_worker_options){.poll = 10 * TW_MILLISECOND});
 	add_task(redis, "a", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	redis_server_number(&server, "ACL SETUSER default -evalsha");
@@ -394,8 +375,6 @@ TEST(opened, worker_reports_refusals_and_an_unfit_server)
 	WAIT_UNTIL(runs_found(&runs) == 2);
 	add_task(redis, "b", 0);
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
-	worker_stop(worker);
-	tw_redis_close(redis);
 }
 
 static void *give_replicas_up(void *argument)
@@ -420,7 +399,6 @@ TEST(opened, server_that_lacks_replicas_is_waited_for)
 	assert_int_equal(pthread_create(&thread, NULL, give_replicas_up, NULL), 0);
 	assert_int_equal(try_add(redis, "a", 0, TW_REDIS_ANY), TW_OK);
 	pthread_join(thread, NULL);
-	tw_redis_close(redis);
 }
 
 /* Waits until the worker has reported a reason with that text. */
@@ -433,13 +411,12 @@ static void await_reason(const char *text)
 
 TEST(opened, changed_reason_is_reported_again)
 {
-	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
 	char url[80];
 
 	snprintf(url, sizeof(url), "redis://app:old@127.0.0.1:%d", server.port);
 	redis_server_number(&server, "ACL SETUSER app on >old ~* &* +@all");
-	worker = start_at(url, (struct tw_redis_worker_options){0});
+	start_at(url, (struct tw_redis_worker_options){0});
 	redis_server_number(&server, "ACL SETUSER app >new <old");
 	redis_server_number(&server, "CLIENT KILL USER app");
 	await_reason("WRONGPASS");
@@ -452,7 +429,6 @@ TEST(opened, changed_reason_is_reported_again)
 	/* The login was refused, and not hints, which soon work again. */
 	assert_int_equal(runs_notices(&runs, &last), 0);
 	WAIT_UNTIL(redis_server_count_listeners(&server, "default"));
-	worker_stop(worker);
 }
 
 /* The grace is over, and Redis stays down. The stop ends nevertheless, and runs whose end was not
@@ -472,12 +448,10 @@ TEST(opened, stop_ends_while_redis_is_away)
 	WAIT_UNTIL(runs_running(&runs) == 0);
 	assert_int_equal(tw_redis_worker_stop(worker, 50 * TW_MILLISECOND), TW_OK);
 	assert_int_equal(end_of(&runs, "unconfirmed", 0).end, TW_REDIS_END_UNCONFIRMED);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	assert_int_equal(stats_of(direct).tasks, 1);
 	worker = start_at(server.url, (struct tw_redis_worker_options){.lease = lease});
 	WAIT_UNTIL(ends_count(&runs) == 2);
 	assert_int_equal(end_of(&runs, "unconfirmed", 1).end, TW_REDIS_END_DONE);
 	assert_int_equal(runs_count_of(&runs, "unconfirmed"), 2);
-	worker_stop(worker);
-	tw_redis_close(direct);
 }

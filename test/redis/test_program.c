@@ -242,8 +242,6 @@ TEST(opened, group_is_dropped)
 
 STORED(opened, unknown_existing_and_leased_tasks_are_1)
 {
-	struct tw_redis_batch *batch;
-
 	assert_int_equal(TWR("cancel", "nobody"), 1);
 	assert_int_equal(TWR("get", "nobody"), 1);
 	assert_int_equal(TWR("move", "nobody", "--in", "1s"), 1);
@@ -255,12 +253,11 @@ STORED(opened, unknown_existing_and_leased_tasks_are_1)
 	assert_int_equal(TWR("add", "a", "--new"), 1);
 	assert_int_equal(TWR("add", "a", "--replace"), 0);
 	assert_int_equal(TWR("add", "a"), 0);
-	batch = await_claim(fixture->redis, "a", TW_MINUTE);
+	await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(TWR("cancel", "a"), 1);
 	assert_int_equal(TWR("move", "a", "--in", "1s"), 1);
 	assert_int_equal(TWR("get", "a"), 0);
 	assert_true(twr_said("state         leased\n") && twr_said("\ntoken         "));
-	tw_redis_batch_free(batch);
 }
 
 TEST(opened, latest_time_of_a_task_is_shown)

@@ -544,7 +544,6 @@ static void add_in_condition(struct fixture *fixture, enum kind kind, enum condi
 		batch = await_claim(fixture->redis, key, TW_HOUR);
 		if (condition != LEASED)
 			assert_int_equal(fail_job(fixture->redis, batch, TW_HOUR, "busy"), TW_OK);
-		tw_redis_batch_free(batch);
 	}
 }
 
@@ -620,7 +619,7 @@ STORED(opened, restored_rhythm_goes_on)
 	int64_t first_ms;
 
 	first_ms = add_one(fixture->redis, &task);
-	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
+	await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(TWR("list", "--json"), 0);
 	said_write("w");
 	assert_int_equal(TWR("load", path), 0);
@@ -628,7 +627,6 @@ STORED(opened, restored_rhythm_goes_on)
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 2);
 	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms + hour_ms);
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
 }

@@ -50,7 +50,6 @@ STORED(fixture, occurrences_follow_each_other_without_a_drift)
 		assert_int_equal(ack(fixture, batch), TW_OK);
 		/* A second acknowledgement ends nothing. */
 		assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
-		tw_redis_batch_free(batch);
 		assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	}
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + 8 * PERIOD_MS);
@@ -68,7 +67,6 @@ static struct found after_missed(struct fixture *fixture, enum tw_redis_missed m
 	wait_for(10 * PERIOD_MS * TW_MILLISECOND + 50 * TW_MILLISECOND);
 	*before = redis_server_now(&fixture->server);
 	assert_int_equal(ack(fixture, batch), TW_OK);
-	tw_redis_batch_free(batch);
 	return find_task(fixture->redis, "a");
 }
 
@@ -85,7 +83,6 @@ STORED(fixture, missed_times_are_made_up_for_by_one_run)
 	assert_int_equal((found.due_ms - first) % PERIOD_MS, 0);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->due_ms, found.due_ms);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, missed_times_are_skipped)
@@ -158,12 +155,10 @@ STORED(fixture, same_period_again_keeps_the_occurrence)
 		due_ms = add_one(fixture->redis, &task);
 		assert_int_equal(due_ms, first_ms);
 		assert_int_equal(fail_job(fixture->redis, batch, 0, "busy"), TW_OK);
-		tw_redis_batch_free(batch);
 		due_ms = add_one(fixture->redis, &task);
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
 		assert_int_equal(only_job(batch)->attempt, 2);
 		assert_int_equal(ack(fixture, batch), TW_OK);
-		tw_redis_batch_free(batch);
 		first_ms += hour_ms;
 		assert_int_equal(find_task(fixture->redis, "a").due_ms, first_ms);
 	}
@@ -196,7 +191,6 @@ STORED(fixture, another_rhythm_begins_again)
 		due_ms = add_one(fixture->redis, &others[i]);
 		assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 		assert_int_equal(ack(fixture, batch), TW_REDIS_STALE);
-		tw_redis_batch_free(batch);
 	}
 }
 
@@ -229,7 +223,6 @@ STORED(fixture, moved_occurrence_moves_no_other)
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(ack(fixture, batch), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms + TW_HOUR / TW_MILLISECOND);
 }
 
@@ -242,7 +235,6 @@ STORED(fixture, ended_while_it_runs_it_is_the_last)
 	assert_int_equal(tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE), TW_RUNNING);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	assert_int_equal(ack(fixture, batch), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -261,7 +253,6 @@ STORED(fixture, dead_occurrence_is_followed_by_the_next)
 	char key[KEY_SIZE];
 
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "hopeless"), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_string_equal(occurrence_letter(fixture, first, key).reason, "hopeless");
 	found = find_task(fixture->redis, "a");
 	assert_int_equal(found.due_ms, first + PERIOD_MS);
@@ -280,7 +271,6 @@ STORED(fixture, dead_occurrences_can_be_retried)
 	for (int i = 0; i < COUNT; i++) {
 		batch = await_claim(fixture->redis, "a", TW_MINUTE);
 		assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "hopeless"), TW_OK);
-		tw_redis_batch_free(batch);
 	}
 	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
 	assert_int_equal(stats_of(fixture->redis).dead, COUNT);
@@ -294,7 +284,6 @@ STORED(fixture, dead_occurrences_can_be_retried)
 		assert_int_equal(only_job(batch)->key_size, strlen(key));
 		assert_memory_equal(only_job(batch)->key, key, strlen(key));
 		assert_int_equal(ack(fixture, batch), TW_OK);
-		tw_redis_batch_free(batch);
 		assert_int_equal(find_task(fixture->redis, key).status, TW_NOT_FOUND);
 	}
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
@@ -315,7 +304,6 @@ STORED(fixture, letter_of_a_long_key_has_that_key)
 		add_one(fixture->redis, &task);
 		batch = await_claim(fixture->redis, key, TW_MINUTE);
 		assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "hopeless"), TW_OK);
-		tw_redis_batch_free(batch);
 		assert_int_equal(find_dead(fixture->redis, key).status,
 				 task.key_size == 1000 ? TW_NOT_FOUND : TW_OK);
 		key[task.key_size] = 'k';
@@ -329,11 +317,9 @@ STORED(fixture, failed_occurrence_keeps_its_time)
 	struct tw_redis_batch *batch = await_claim(fixture->redis, "a", TW_MINUTE);
 
 	assert_int_equal(fail_job(fixture->redis, batch, 250 * TW_MILLISECOND, ""), TW_OK);
-	tw_redis_batch_free(batch);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 2);
 	assert_int_equal(ack(fixture, batch), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + PERIOD_MS);
 }
 
@@ -347,7 +333,7 @@ STORED(fixture, buried_occurrence_is_followed_by_the_next)
 	task.every = TW_HOUR;
 	task.max_attempts = 1;
 	first = add_one(fixture->redis, &task);
-	tw_redis_batch_free(await_claim(fixture->redis, "a", 10 * TW_MILLISECOND));
+	await_claim(fixture->redis, "a", 10 * TW_MILLISECOND);
 	wait_for(30 * TW_MILLISECOND);
 	assert_nothing_due(fixture->redis, "a");
 	assert_int_equal(occurrence_letter(fixture, first, key).status, TW_OK);
@@ -371,8 +357,6 @@ STORED(fixture, overtaken_run_sets_nothing)
 	assert_int_equal(ack(fixture, now), TW_OK);
 	assert_int_equal(ack(fixture, late), TW_REDIS_STALE);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, first + TW_HOUR / TW_MILLISECOND);
-	tw_redis_batch_free(late);
-	tw_redis_batch_free(now);
 }
 
 STORED(fixture, plain_task_takes_the_place_of_a_recurring_one)
@@ -384,7 +368,6 @@ STORED(fixture, plain_task_takes_the_place_of_a_recurring_one)
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(ack(fixture, batch), TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -448,7 +431,7 @@ STORED(fixture, worker_runs_each_occurrence_once_and_never_early)
 	first = add_recurring(fixture, "a", TW_REDIS_MISSED_ALL);
 	WAIT_UNTIL(ends_count(&runs) >= RUNS);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
-	tw_redis_worker_destroy(worker);
+	worker_destroy(worker);
 	for (int i = 0; i < RUNS; i++) {
 		struct run_seen run = run_of(&runs, "a", (size_t)i);
 
@@ -490,7 +473,7 @@ static uint64_t claim_too_late(struct fixture *fixture, struct tw_redis_info *in
 		wait_for(10 * TW_MILLISECOND);
 		assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	}
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	assert_int_equal(stats_of(fixture->redis).dead, 0);
 	return stats.skipped;
 }
@@ -541,7 +524,7 @@ STORED(fixture, restored_task_replaces_all_of_another_as_its_mode_says)
 	assert_int_equal(restore_as(fixture, TW_REDIS_NEW, "a"), TW_EXISTS);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, due_ms);
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 0);
-	tw_redis_batch_free(await_claim(fixture->redis, "a", TW_MINUTE));
+	await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(restore_as(fixture, TW_REDIS_REPLACE, "a"), TW_OK);
 	assert_int_equal(stats_of(fixture->redis).recurring, 0);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, 1234);

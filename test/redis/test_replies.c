@@ -51,7 +51,7 @@ static int open_all(void **state)
 
 static int close_all(void **state)
 {
-	tw_redis_close(redis);
+	client_close(redis);
 	false_server_stop(&server);
 	return 0;
 }
@@ -359,7 +359,7 @@ TEST(once, worker_outlives_random_replies)
 		assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	} while (stats.claims == before.claims);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	runs_free(&runs);
 }
 
@@ -421,7 +421,7 @@ TEST(once, worker_asks_for_permits_again_whatever_the_reply)
 	/* There is one round trip each third of a lease. */
 	assert_true(wall_clock() - before >= 90 * TW_MILLISECOND);
 	assert_int_equal(stats.claims, 0);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 }
 
 TEST_FILE(open_all, close_all)

@@ -88,7 +88,6 @@ STORED(fixture, job_with_a_reserved_field_is_refused)
 	ASSERT_REFUSED(&job, tw_redis_finish(redis, &job, 1, TW_REDIS_DONE, NULL, NULL));
 	assert_ok(redis, tw_redis_finish(redis, &job, 1, TW_REDIS_DONE, NULL, NULL));
 	ASSERT_FILLED(&job);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, reserved_fields_of_errors_become_0)
@@ -99,7 +98,7 @@ STORED(fixture, reserved_fields_of_errors_become_0)
 	SPOIL(&error);
 	assert_int_equal(tw_redis_open(&redis, &fixture->options, &error), TW_OK);
 	ASSERT_FILLED(&error);
-	tw_redis_close(redis);
+	client_close(redis);
 	assert_int_equal(tw_redis_open_beside(fixture->redis, "no name", 1, &redis, &error),
 			 TW_INVALID);
 	ASSERT_FILLED(&error);

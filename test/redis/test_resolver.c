@@ -129,7 +129,7 @@ STORED(opened, slow_lookups_of_hosts_hold_up_nobody)
 	add_slow(fixture->redis, SLOW, 1);
 	before = wall_clock();
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	assert_true(wall_clock() - before < 10 * TW_SECOND);
 	assert_false(lookups_have_ended());
 	pthread_mutex_lock(&lookups.lock);
@@ -145,7 +145,6 @@ STORED(opened, slow_lookups_of_hosts_hold_up_nobody)
 STORED(opened, steady_callbacks_follow_a_changed_name)
 {
 	struct tw_redis_worker_options options = {.connection_age = TW_SECOND};
-	struct tw_redis_worker *worker;
 	char url[64];
 	struct tw_redis_task task = {
 		.key = "tick", .key_size = 4, .url = url, .every = 50 * TW_MILLISECOND};
@@ -153,14 +152,13 @@ STORED(opened, steady_callbacks_follow_a_changed_name)
 	snprintf(url, sizeof(url), "http://moved.invalid:%d/", http.port);
 	runs_attach(&runs, &options);
 	options.handler = NULL;
-	worker = worker_start(&fixture->options, &options);
+	worker_start(&fixture->options, &options);
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count_of(&runs, "tick", TW_REDIS_END_DONE) >= 3);
 	pthread_mutex_lock(&lookups.lock);
 	lookups.moved = true;
 	pthread_mutex_unlock(&lookups.lock);
 	WAIT_UNTIL(ends_count_of(&runs, "tick", TW_REDIS_END_RETRIED) >= 1);
-	worker_stop(worker);
 }
 
 static void add_host(struct fixture *fixture, const char *key, const char *host)

@@ -71,10 +71,9 @@ TEST(once, sentinel_that_is_away_is_passed_over)
 		 sentinels.all[1].port);
 	redis = client_open(&(struct tw_redis_options){.url = at, .shards = 4});
 	add_task(redis, "passed", 0);
-	tw_redis_close(redis);
+	client_close(redis);
 	redis = client_open(&options);
 	assert_int_equal(cancel_task(redis, "passed"), TW_OK);
-	tw_redis_close(redis);
 }
 
 TEST(once, master_that_is_killed_gives_way_to_the_next)
@@ -98,7 +97,6 @@ TEST(once, master_that_is_killed_gives_way_to_the_next)
 	WAIT_UNTIL(runs_count_of(&runs, "task-20") >= 1 && runs_count(&runs) >= 21);
 	assert_each_ran(&runs, 21, SIZE_MAX);
 	worker_stop(worker);
-	tw_redis_close(redis);
 	runs_free(&runs);
 }
 

@@ -30,7 +30,7 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	for (int i = 0; i < NAMESPACES; i++)
-		tw_redis_close(clients[i]);
+		client_close(clients[i]);
 	runs_free(&runs);
 	return fixture_close(state);
 }
@@ -145,7 +145,6 @@ TEST(opened, claim_by_hand_gives_the_namespace)
 	struct tw_redis_batch *batch = claim_new(clients[1], "a", TW_MINUTE);
 
 	assert_string_equal(only_job(batch)->name_space, names[1]);
-	tw_redis_batch_free(batch);
 }
 
 TEST(opened, sleeping_worker_hears_of_tasks_of_each_namespace)
@@ -168,7 +167,6 @@ TEST(opened, sleeping_worker_hears_of_tasks_of_each_namespace)
 		assert_true(run_of(&runs, NULL, (size_t)i).began - added < 6 * TW_SECOND);
 		assert_true(stats_of_source(worker, i).hints > 0);
 	}
-	worker_stop(worker);
 }
 
 TEST(opened, failed_tasks_come_back_to_their_own_namespace)
@@ -200,7 +198,6 @@ TEST(opened, leases_of_each_namespace_are_extended)
 		WAIT_UNTIL(stats_of_source(worker, i).extended >= 4);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
-	worker_stop(worker);
 }
 
 /* ---- Sharing ---- */
@@ -224,20 +221,16 @@ TEST(opened, busy_namespaces_have_equal_parts)
 TEST(opened, idle_namespace_leaves_its_part_to_another)
 {
 	enum { COUNT = 100 };
-	struct tw_redis_worker *worker = start_with(
-		*state, NAMESPACES, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 
+	start_with(*state, NAMESPACES, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 	add_many_to(1, COUNT);
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
-	worker_stop(worker);
 }
 
 TEST(opened, pause_of_one_namespace_holds_up_no_other)
 {
-	struct tw_redis_worker *worker;
-
 	set_paused(clients[0], true);
-	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
 	add_many_to(0, 20);
 	add_many_to(1, 20);
 	WAIT_UNTIL(ends_count(&runs) == 20);
@@ -245,7 +238,6 @@ TEST(opened, pause_of_one_namespace_holds_up_no_other)
 	assert_int_equal(stats_of(clients[0]).due, 20);
 	set_paused(clients[0], false);
 	WAIT_UNTIL(ends_count(&runs) == 40);
-	worker_stop(worker);
 }
 
 TEST(opened, limits_of_one_namespace_hold_only_for_it)
@@ -273,7 +265,6 @@ TEST(opened, limits_of_one_namespace_hold_only_for_it)
 	add_many_to(0, 5);
 	WAIT_UNTIL(runs_running(&runs) == 5);
 	runs_open_gate(&runs);
-	worker_stop(worker);
 }
 
 TEST(opened, dead_letters_are_counted_in_each_namespace)
@@ -304,7 +295,6 @@ TEST(opened, namespaces_need_no_connections_of_their_own)
 	/* These are the fixture's, the worker's, and the one for hints. */
 	WAIT_UNTIL(redis_server_says(&((struct fixture *)*state)->server, "CLIENT LIST",
 				     "name=timingwheel") == 3);
-	worker_stop(worker);
 }
 
 TEST(opened, counts_of_the_namespaces_add_up)
@@ -334,7 +324,7 @@ TEST(opened, counts_of_the_namespaces_add_up)
 	assert_int_equal(tw_redis_worker_get_stats(worker, "another", &all), TW_NOT_FOUND);
 	assert_int_equal(tw_redis_worker_get_stats(worker, names[0], NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_get_stats(NULL, names[0], &all), TW_INVALID);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 }
 
 TEST(opened, stop_gives_back_to_each_namespace_what_was_not_begun)
@@ -422,21 +412,19 @@ STORED(opened, as_many_namespaces_as_there_may_be_are_served)
 	struct tw_redis_worker_options options = {.sources = sources,
 						  .source_count = TW_REDIS_SOURCES_MAX};
 	struct tw_redis *last;
-	struct tw_redis_worker *worker;
 
 	for (int i = 0; i < TW_REDIS_SOURCES_MAX; i++) {
 		snprintf(texts[i], NAME_SIZE, "%s-%d", fixture->name_space, i);
 		sources[i] = (struct tw_redis_source){.name_space = texts[i], .shards = 2};
 	}
 	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
+	worker_start(&fixture->options, &options);
 	assert_ok(fixture->redis,
 		  tw_redis_open_beside(fixture->redis, texts[TW_REDIS_SOURCES_MAX - 1], 2, &last,
 				       NULL));
 	add_task(last, "a", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
-	tw_redis_close(last);
-	worker_stop(worker);
+	client_close(last);
 }
 
 FIXTURE_FILE

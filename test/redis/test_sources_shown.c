@@ -49,7 +49,7 @@ static int close_all(void **state)
 		assert_null(strstr(program_text(&worker), "Sanitizer"));
 	program_end(&worker);
 	http_server_stop(&http);
-	tw_redis_close(second);
+	client_close(second);
 	return fixture_close(state);
 }
 

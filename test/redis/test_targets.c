@@ -347,8 +347,8 @@ STORED(opened, denied_network_is_not_called_by_whatever_name)
 	static const char *const hosts[] = {
 		"127.0.0.1", "localhost",    "a.localhost", "2130706433",
 		"0x7f.1",    "017700000001", "0.0.0.0",     "[::ffff:127.0.0.1]"};
-	struct tw_redis_worker *worker = start(fixture, NULL, LIST("127.0.0.0/8", "::1"));
 
+	start(fixture, NULL, LIST("127.0.0.0/8", "::1"));
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
 		add_host(fixture, hosts[i]);
 	WAIT_UNTIL(ends_count(&runs) == sizeof(hosts) / sizeof(hosts[0]));
@@ -359,14 +359,11 @@ STORED(opened, denied_network_is_not_called_by_whatever_name)
 	assert_non_null(strstr(end_of(&runs, "localhost", 0).reason, "the address is denied: "));
 	assert_non_null(strstr(find_dead(fixture->redis, "localhost").reason, "denied"));
 	assert_int_equal(http_server_count(&http), 0);
-	worker_stop(worker);
 }
 
 STORED(opened, allowed_host_is_called_and_no_other)
 {
-	struct tw_redis_worker *worker =
-		start(fixture, LIST("localhost", "*.shop.localhost"), LIST("127.0.0.0/8"));
-
+	start(fixture, LIST("localhost", "*.shop.localhost"), LIST("127.0.0.0/8"));
 	add_host(fixture, "localhost");
 	add_host(fixture, "eu.shop.localhost");
 	add_host(fixture, "127.0.0.1");
@@ -377,13 +374,11 @@ STORED(opened, allowed_host_is_called_and_no_other)
 	assert_denied("127.0.0.1", "the address is denied: 127.0.0.1");
 	assert_int_equal(end_of(&runs, "shop.localhost", 0).end, TW_REDIS_END_DEAD);
 	assert_int_equal(http_server_count(&http), 2);
-	worker_stop(worker);
 }
 
 STORED(opened, denied_host_is_not_looked_up_however_it_is_written)
 {
-	struct tw_redis_worker *worker = start(fixture, NULL, LIST("localhost"));
-
+	start(fixture, NULL, LIST("localhost"));
 	add_host(fixture, "LocalHost");
 	add_host(fixture, "local%68ost");
 	add_host(fixture, "127.0.0.1@localhost");
@@ -396,15 +391,14 @@ STORED(opened, denied_host_is_not_looked_up_however_it_is_written)
 	assert_int_equal(end_of(&runs, "127.0.0.1", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(end_of(&runs, "localhost@127.0.0.1", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(http_server_count(&http), 2);
-	worker_stop(worker);
 }
 
 STORED(opened, link_local_addresses_are_not_called)
 {
 	static const char *const hosts[] = {"169.254.169.254", "[::ffff:169.254.169.254]",
 					    "[fe80::1]", "2852039166"};
-	struct tw_redis_worker *worker = start(fixture, NULL, NULL);
 
+	start(fixture, NULL, NULL);
 	for (size_t i = 0; i < 4; i++)
 		add_host(fixture, hosts[i]);
 	add_host(fixture, "127.0.0.1");
@@ -413,7 +407,6 @@ STORED(opened, link_local_addresses_are_not_called)
 		assert_denied(hosts[i], i == 2 ? "the address is denied: fe80::1"
 					       : "the address is denied: 169.254.169.254");
 	assert_int_equal(ends_count_of(&runs, "127.0.0.1", TW_REDIS_END_DONE), 1);
-	worker_stop(worker);
 }
 
 static bool machine_has_ipv6(void)
@@ -430,17 +423,14 @@ static bool machine_has_ipv6(void)
 /* The name has a denied address, and another one where nobody answers. */
 STORED(opened, host_with_an_address_that_is_allowed_is_tried_again)
 {
-	struct tw_redis_worker *worker;
-
 	if (!machine_has_ipv6())
 		TEST_SKIP("the machine has no IPv6");
-	worker = start(fixture, NULL, LIST("127.0.0.0/8"));
+	start(fixture, NULL, LIST("127.0.0.0/8"));
 	add_host(fixture, "localhost");
 	WAIT_UNTIL(ends_count(&runs) >= 1);
 	assert_int_equal(end_of(&runs, "localhost", 0).end, TW_REDIS_END_RETRIED);
 	assert_null(strstr(end_of(&runs, "localhost", 0).reason, "denied"));
 	assert_int_equal(http_server_count(&http), 0);
-	worker_stop(worker);
 }
 
 STORED(opened, worker_of_twr_allows_and_denies)

@@ -33,7 +33,6 @@ STORED(fixture, task_is_claimed_when_it_is_due_and_not_before)
 	assert_true(only_job(batch)->due_ms >= added + 1000);
 	assert_true(only_job(batch)->lateness >= 0);
 	ack_is(fixture->redis, batch, TW_OK);
-	tw_redis_batch_free(batch);
 	assert_nothing_due(fixture->redis, "a");
 }
 
@@ -42,12 +41,10 @@ STORED(fixture, task_due_in_the_past_is_due_now)
 	int64_t now = redis_server_now(&fixture->server);
 	int64_t due = 0;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .at_ms = 1000};
-	struct tw_redis_batch *batch;
 
 	due = add_one(fixture->redis, &task);
 	assert_in_range(due - now, 0, 5000);
-	batch = await_claim(fixture->redis, "a", long_lease);
-	tw_redis_batch_free(batch);
+	await_claim(fixture->redis, "a", long_lease);
 }
 
 STORED(fixture, due_time_is_returned_and_rounded_up)
@@ -73,12 +70,12 @@ STORED(fixture, claim_returns_when_to_look_again)
 	assert_ok(fixture->redis,
 		  tw_redis_claim(fixture->redis, shard, 1, long_lease, &batch, &next));
 	assert_true(next == TW_FOREVER);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	add_task(fixture->redis, "a", TW_MINUTE);
 	assert_ok(fixture->redis,
 		  tw_redis_claim(fixture->redis, shard, 1, long_lease, &batch, &next));
 	assert_in_range(next, 50 * TW_SECOND, TW_MINUTE + TW_MILLISECOND);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 STORED(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
@@ -106,7 +103,7 @@ STORED(fixture, longest_due_is_claimed_first_and_no_more_than_the_limit)
 	assert_memory_equal(batch->jobs->key, first, strlen(first));
 	assert_true(batch->jobs->lateness >= 5 * TW_SECOND);
 	assert_int_equal(next, 0);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 STORED(fixture, second_add_as_new_exists_and_changes_nothing)
@@ -150,7 +147,6 @@ STORED(fixture, replaced_task_runs_as_the_new_one_only)
 	batch = await_claim(fixture->redis, "a", long_lease);
 	assert_memory_equal(only_job(batch)->body, "new", 3);
 	ack_is(fixture->redis, batch, TW_OK);
-	tw_redis_batch_free(batch);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
@@ -175,8 +171,6 @@ STORED(fixture, run_of_a_replaced_task_does_not_end_the_new_one)
 	assert_true(only_job(new)->token > only_job(old)->token);
 	ack_is(fixture->redis, old, TW_REDIS_STALE);
 	ack_is(fixture->redis, new, TW_OK);
-	tw_redis_batch_free(old);
-	tw_redis_batch_free(new);
 }
 
 STORED(fixture, keys_and_bodies_are_any_bytes)
@@ -202,7 +196,7 @@ STORED(fixture, keys_and_bodies_are_any_bytes)
 	assert_memory_equal(only_job(batch)->body, body, sizeof(body));
 	assert_null(only_job(batch)->url);
 	ack_is(fixture->redis, batch, TW_OK);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 }
 
 static bool is_given_none(void *context, const struct tw_redis_info *info)
@@ -356,13 +350,11 @@ STORED(fixture, cancel_and_move_of_an_unknown_task_report_it)
 
 STORED(fixture, moved_task_is_due_sooner_or_later)
 {
-	struct tw_redis_batch *batch;
 	int64_t now;
 
 	add_task(fixture->redis, "sooner", TW_HOUR);
 	assert_ok(fixture->redis, move_task(fixture->redis, "sooner", 0));
-	batch = await_claim(fixture->redis, "sooner", long_lease);
-	tw_redis_batch_free(batch);
+	await_claim(fixture->redis, "sooner", long_lease);
 	add_task(fixture->redis, "later", 0);
 	assert_ok(fixture->redis, move_task(fixture->redis, "later", TW_HOUR));
 	now = redis_server_now(&fixture->server);
@@ -382,7 +374,6 @@ STORED(fixture, leased_task_is_neither_moved_nor_cancelled)
 	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_LEASED);
 	assert_true(find_task(fixture->redis, "a").token == only_job(batch)->token);
 	ack_is(fixture->redis, batch, TW_OK);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale)
@@ -393,7 +384,6 @@ STORED(fixture, task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale)
 	end_lease(fixture, "a");
 	assert_int_equal(move_task(fixture->redis, "a", TW_HOUR), TW_OK);
 	ack_is(fixture->redis, batch, TW_REDIS_STALE);
-	tw_redis_batch_free(batch);
 	assert_int_equal(find_task(fixture->redis, "a").attempts, 1);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 }
@@ -401,12 +391,9 @@ STORED(fixture, task_whose_lease_has_ended_is_moved_and_its_old_run_is_stale)
 STORED(fixture, task_on_lease_is_nobody_elses)
 {
 	struct tw_redis *other = client_open(&fixture->options);
-	struct tw_redis_batch *batch;
 
-	batch = claim_new(fixture->redis, "a", long_lease);
+	claim_new(fixture->redis, "a", long_lease);
 	assert_nothing_due(other, "a");
-	tw_redis_batch_free(batch);
-	tw_redis_close(other);
 }
 
 STORED(fixture, ended_lease_gives_the_task_to_another_with_a_higher_token)
@@ -428,8 +415,6 @@ STORED(fixture, ended_lease_gives_the_task_to_another_with_a_higher_token)
 	ack_is(fixture->redis, second, TW_OK);
 	ack_is(fixture->redis, second, TW_NOT_FOUND);
 	ack_is(fixture->redis, first, TW_NOT_FOUND);
-	tw_redis_batch_free(first);
-	tw_redis_batch_free(second);
 }
 
 STORED(fixture, ended_lease_that_nobody_took_over_is_still_good)
@@ -439,7 +424,6 @@ STORED(fixture, ended_lease_that_nobody_took_over_is_still_good)
 	batch = claim_new(fixture->redis, "a", long_lease);
 	end_lease(fixture, "a");
 	ack_is(fixture->redis, batch, TW_OK);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, extended_lease_ends_later)
@@ -452,7 +436,6 @@ STORED(fixture, extended_lease_ends_later)
 	wait_for(2 * short_lease);
 	assert_nothing_due(fixture->redis, "a");
 	ack_is(fixture->redis, batch, TW_OK);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, lease_may_be_made_to_end_sooner)
@@ -465,8 +448,6 @@ STORED(fixture, lease_may_be_made_to_end_sooner)
 		  tw_redis_extend(fixture->redis, only_job(first), 1, short_lease, NULL));
 	second = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(second)->attempt, 2);
-	tw_redis_batch_free(first);
-	tw_redis_batch_free(second);
 }
 
 STORED(fixture, jobs_of_several_shards_are_acknowledged_together)
@@ -491,7 +472,7 @@ STORED(fixture, jobs_of_several_shards_are_acknowledged_together)
 		assert_int_equal(each[i], i == 5 ? TW_REDIS_STALE : TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	for (unsigned i = 0; i < 4; i++)
-		tw_redis_batch_free(batches[i]);
+		claim_end(batches[i]);
 }
 
 STORED(fixture, released_task_is_due_at_once_and_the_attempt_does_not_count)
@@ -506,8 +487,6 @@ STORED(fixture, released_task_is_due_at_once_and_the_attempt_does_not_count)
 	second = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(second)->attempt, 1);
 	assert_true(only_job(second)->token > only_job(first)->token);
-	tw_redis_batch_free(first);
-	tw_redis_batch_free(second);
 }
 
 static void add_with_attempts(struct fixture *fixture, const char *key, unsigned attempts)
@@ -527,7 +506,6 @@ static void fail_once(struct fixture *fixture, const char *key, tw_duration retr
 	struct tw_redis_batch *batch = await_claim(fixture->redis, key, long_lease);
 
 	assert_int_equal(fail_job(fixture->redis, batch, retry_in, reason), TW_OK);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, failed_task_waits_and_is_dead_after_its_attempts)
@@ -577,7 +555,6 @@ STORED(fixture, next_attempt_is_not_a_fraction_of_a_millisecond_early)
 		assert_int_equal(fail_job(fixture->redis, batch, 5 * TW_MILLISECOND, NULL), TW_OK);
 		assert_in_range(find_task(fixture->redis, "a").due_ms * 1000 - before, 5000,
 				5 * 1000 * 1000);
-		tw_redis_batch_free(batch);
 	}
 }
 
@@ -622,7 +599,6 @@ STORED(fixture, dead_letter_is_retried_once_or_dropped)
 	batch = await_claim(fixture->redis, "a", long_lease);
 	assert_int_equal(only_job(batch)->attempt, 1);
 	assert_memory_equal(only_job(batch)->body, "body", 4);
-	tw_redis_batch_free(batch);
 	end_lease(fixture, "a");
 	/* Its only attempt has ended without a reply. */
 	assert_nothing_due(fixture->redis, "a");
@@ -708,20 +684,18 @@ STORED(fixture, listing_may_call_the_same_redis)
 STORED(fixture, stats_count_what_there_is)
 {
 	struct tw_redis_stats stats;
-	struct tw_redis_batch *batch;
 
 	stats = stats_of(fixture->redis);
 	assert_int_equal(stats.tasks + stats.due + stats.started + stats.dead, 0);
 	assert_int_equal(stats.next_ms, 0);
 	add_task(fixture->redis, "later", TW_HOUR);
-	batch = claim_new(fixture->redis, "running", long_lease);
+	claim_new(fixture->redis, "running", long_lease);
 	add_task(fixture->redis, "due", 0);
 	stats = stats_of(fixture->redis);
 	assert_int_equal(stats.tasks, 3);
 	assert_int_equal(stats.due, 1);
 	assert_int_equal(stats.started, 1);
 	assert_in_range(stats.now_ms - stats.next_ms, 0, 5000);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, default_is_the_number_that_the_namespace_has_or_one)
@@ -743,7 +717,7 @@ STORED(fixture, default_is_the_number_that_the_namespace_has_or_one)
 		  tw_redis_open_beside(others[1], fixture->name_space, 0, &others[2], NULL));
 	assert_int_equal(tw_redis_shard_count(others[2]), 4);
 	for (int i = 0; i < 3; i++)
-		tw_redis_close(others[i]);
+		client_close(others[i]);
 }
 
 STORED(fixture, scripts_that_redis_forgets_are_sent_again)
@@ -757,7 +731,6 @@ STORED(fixture, scripts_that_redis_forgets_are_sent_again)
 		batch = await_claim(fixture->redis, "a", long_lease);
 		redis_server_number(&fixture->server, "SCRIPT FLUSH");
 		ack_is(fixture->redis, batch, TW_OK);
-		tw_redis_batch_free(batch);
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -813,7 +786,7 @@ static void model_step(struct fixture *fixture, struct modelled *modelled, const
 		batch = await_claim(redis, key, long_lease);
 		if (modelled->batch)
 			assert_true(only_job(batch)->token > only_job(modelled->batch)->token);
-		tw_redis_batch_free(modelled->batch);
+		claim_end(modelled->batch);
 		modelled->batch = batch;
 		modelled->leased = true;
 		break;
@@ -849,7 +822,7 @@ STORED(fixture, random_calls_answer_as_the_model_does)
 		assert_int_equal(find_task(fixture->redis, key).status,
 				 keys[i].there ? TW_OK : TW_NOT_FOUND);
 		left += keys[i].there;
-		tw_redis_batch_free(keys[i].batch);
+		claim_end(keys[i].batch);
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, left);
 }
@@ -879,11 +852,9 @@ STORED(fixture, task_that_would_begin_too_late_is_skipped)
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);
 	/* The grace does not limit a retry: the task began in time. */
 	assert_int_equal(fail_job(fixture->redis, batch, TW_HOUR, ""), TW_OK);
-	tw_redis_batch_free(batch);
 	make_overdue(fixture, "a", 2 * TW_HOUR);
 	batch = claim_for(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->attempt, 2);
-	tw_redis_batch_free(batch);
 }
 
 STORED(fixture, longest_grace_and_most_attempts_are_taken)
@@ -895,7 +866,6 @@ STORED(fixture, longest_grace_and_most_attempts_are_taken)
 	add_one(fixture->redis, &task);
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(batch)->max_attempts, 1000000);
-	tw_redis_batch_free(batch);
 }
 
 FIXTURE_FILE

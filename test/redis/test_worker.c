@@ -48,10 +48,10 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 
 STORED(opened, task_due_in_a_second_runs_once_and_never_early)
 {
-	struct tw_redis_worker *worker = start(fixture);
 	int64_t added = wall_clock();
 	struct run_seen run;
 
+	start(fixture);
 	add_task(fixture->redis, "a", TW_SECOND);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	run = run_of(&runs, "a", 0);
@@ -61,7 +61,6 @@ STORED(opened, task_due_in_a_second_runs_once_and_never_early)
 	wait_for(300 * TW_MILLISECOND);
 	assert_int_equal(runs_count(&runs), 1);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-	worker_stop(worker);
 }
 
 STORED(opened, many_tasks_run_and_none_early)
@@ -103,13 +102,11 @@ STORED(opened, single_task_is_taken_by_a_single_claim)
 		}
 		wait_for(50 * TW_MILLISECOND);
 	} while (worker_stats(worker).claims != before + COUNT);
-	worker_stop(worker);
 }
 
 STORED(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 {
 	enum { COUNT = 300 };
-	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
 	for (int i = 0; i < COUNT; i++) {
@@ -118,14 +115,13 @@ STORED(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
 				     -1000 * i);
 	}
-	worker = start(fixture);
+	start(fixture);
 	WAIT_UNTIL(ends_count(&runs) == COUNT);
 	for (int i = 0; i < COUNT; i++) {
 		number_key(key, i);
 		assert_int_equal(runs_count_of(&runs, key), 1);
 		assert_true(run_of(&runs, key, 0).lateness >= i * TW_SECOND);
 	}
-	worker_stop(worker);
 }
 
 STORED(opened, sleeping_worker_hears_of_an_earlier_task)
@@ -146,15 +142,13 @@ STORED(opened, sleeping_worker_hears_of_an_earlier_task)
 	assert_true(run_of(&runs, "sooner", 0).began - added < 6 * TW_SECOND);
 	assert_true(run_of(&runs, "moved", 0).began - added < 6 * TW_SECOND);
 	assert_true(worker_stats(worker).hints > 0);
-	worker_stop(worker);
 }
 
 STORED(opened, hints_that_are_cut_off_are_listened_to_again)
 {
-	struct tw_redis_worker *worker =
-		start_with(fixture, (struct tw_redis_worker_options){.poll = TW_SECOND});
 	char key[KEY_SIZE];
 
+	start_with(fixture, (struct tw_redis_worker_options){.poll = TW_SECOND});
 	for (int i = 0; i < 5; i++) {
 		redis_server_number(&fixture->server, "CLIENT KILL TYPE pubsub");
 		number_key(key, i);
@@ -162,7 +156,6 @@ STORED(opened, hints_that_are_cut_off_are_listened_to_again)
 		wait_for(50 * TW_MILLISECOND);
 	}
 	WAIT_UNTIL(ends_count(&runs) == 5);
-	worker_stop(worker);
 }
 
 STORED(opened, idle_worker_hardly_asks_redis)
@@ -182,15 +175,12 @@ STORED(opened, idle_worker_hardly_asks_redis)
 		after = worker_stats(worker).claims;
 		/* Polling four shards each second would make at least four. */
 	} while (after - before > 2 || after == 0);
-	worker_stop(worker);
 }
 
 STORED(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
 {
-	struct tw_redis_worker *worker;
-
 	runs.gate_is_shut = true;
-	worker = start(fixture);
+	start(fixture);
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(runs_running(&runs) == 1);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_RUNNING);
@@ -202,7 +192,6 @@ STORED(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
 	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
 	assert_int_equal(run_of(&runs, "a", 1).attempt, 1);
 	assert_true(run_of(&runs, "a", 1).token > run_of(&runs, "a", 0).token);
-	worker_stop(worker);
 }
 
 STORED(opened, task_longer_than_its_lease_is_extended_and_runs_once)
@@ -220,8 +209,6 @@ STORED(opened, task_longer_than_its_lease_is_extended_and_runs_once)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(runs_count(&runs), 1);
 	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
-	worker_stop(worker);
-	worker_stop(other);
 }
 
 STORED(opened, tasks_that_come_together_run_at_a_time)
@@ -229,7 +216,6 @@ STORED(opened, tasks_that_come_together_run_at_a_time)
 	enum { TASKS = 4 };
 	struct tw_redis_task tasks[TASKS] = {0};
 	char keys[TASKS][KEY_SIZE];
-	struct tw_redis_worker *worker;
 
 	/* All are in one shard, so that one claim brings them. */
 	for (int number = 0, i = 0; i < TASKS; number++) {
@@ -238,14 +224,13 @@ STORED(opened, tasks_that_come_together_run_at_a_time)
 		i += shard_of(fixture->redis, keys[i]) == 0;
 	}
 	runs.gate_is_shut = true;
-	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = TASKS});
+	start_with(fixture, (struct tw_redis_worker_options){.handlers = TASKS});
 	/* The handlers are asleep by then. */
 	wait_for(50 * TW_MILLISECOND);
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, TASKS, NULL));
 	WAIT_UNTIL(runs_running(&runs) == TASKS);
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count(&runs) == TASKS);
-	worker_stop(worker);
 }
 
 STORED(opened, two_workers_share_the_tasks)
@@ -270,7 +255,6 @@ STORED(opened, two_workers_share_the_tasks)
 
 STORED(opened, task_that_always_fails_is_dead_after_its_attempts)
 {
-	struct tw_redis_worker *worker;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 5};
 	static const tw_duration least[] = {10 * TW_MILLISECOND, 20 * TW_MILLISECOND,
 					    25 * TW_MILLISECOND, 25 * TW_MILLISECOND};
@@ -279,8 +263,7 @@ STORED(opened, task_that_always_fails_is_dead_after_its_attempts)
 
 	runs.outcome = TW_REDIS_RETRY;
 	runs.reason = "it never works";
-	worker = start_with(fixture,
-			    (struct tw_redis_worker_options){.retry_first = 20 * TW_MILLISECOND,
+	start_with(fixture, (struct tw_redis_worker_options){.retry_first = 20 * TW_MILLISECOND,
 							     .retry_max = 50 * TW_MILLISECOND});
 	add_one(fixture->redis, &task);
 	WAIT_UNTIL(ends_count(&runs) == 5);
@@ -298,21 +281,17 @@ STORED(opened, task_that_always_fails_is_dead_after_its_attempts)
 	}
 	assert_int_equal(find_dead(fixture->redis, "a").attempts, 5);
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "it never works");
-	worker_stop(worker);
 }
 
 STORED(opened, verdict_says_when_to_try_again)
 {
-	struct tw_redis_worker *worker;
-
 	runs.outcome = TW_REDIS_RETRY;
 	runs.retry_in = 700 * TW_MILLISECOND;
-	worker = start(fixture);
+	start(fixture);
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(runs_count(&runs) >= 2);
 	assert_true(run_of(&runs, "a", 1).began - run_of(&runs, "a", 0).began >=
 		    700 * TW_MILLISECOND);
-	worker_stop(worker);
 }
 
 /* It may snooze as often as it likes: its only attempt is still to come. */
@@ -361,11 +340,11 @@ STORED(opened, snoozed_task_waits_for_the_workers_time)
 
 STORED(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 {
-	struct tw_redis_worker *worker = start(fixture);
 	struct tw_redis_batch *batch = NULL;
 	tw_duration next;
 	int64_t resumed;
 
+	start(fixture);
 	runs.gate_is_shut = true;
 	add_task(fixture->redis, "begun", 0);
 	WAIT_UNTIL(runs_count(&runs) == 1);
@@ -376,7 +355,7 @@ STORED(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 						 1, TW_SECOND, &batch, &next));
 	assert_int_equal(batch->count, 0);
 	assert_int_equal(next, TW_FOREVER);
-	tw_redis_batch_free(batch);
+	claim_end(batch);
 	/* Current runs continue, and are acknowledged. */
 	runs_open_gate(&runs);
 	WAIT_UNTIL(ends_count_of(&runs, "begun", TW_REDIS_END_DONE) == 1);
@@ -390,7 +369,6 @@ STORED(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 	assert_true(run_of(&runs, "later", 0).began >= resumed);
 	/* Without a hint it would have slept for ten seconds. */
 	assert_true(run_of(&runs, "later", 0).began - resumed < 6 * TW_SECOND);
-	worker_stop(worker);
 }
 
 STORED(opened, pausing_twice_is_pausing_once)
@@ -423,7 +401,7 @@ STORED(opened, stop_gives_back_what_was_claimed_ahead)
 	assert_int_equal(stats_of(fixture->redis).due, COUNT - HANDLERS);
 	runs_open_gate(&runs);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	for (int i = 0; i < COUNT; i++) {
 		number_key(key, i);
 		assert_in_range(runs_count_of(&runs, key) +
@@ -470,7 +448,6 @@ STORED(opened, worker_that_cannot_report_ends_stops_claiming)
 	worker_stop(worker);
 	assert_each_ran(&runs, COUNT, 1);
 	assert_int_equal(stats_of(redis).dead, COUNT);
-	tw_redis_close(redis);
 }
 
 /* This tries to stop its own worker, on one of the worker's threads. */
@@ -521,7 +498,6 @@ STORED(opened, worker_is_not_ended_by_its_own_threads)
 		WAIT_UNTIL(worker_stats(worker).done == (uint64_t)i);
 		assert_int_equal(atomic_load_explicit(&ender.refused, memory_order_relaxed), 2 * i);
 	}
-	worker_stop(worker);
 }
 
 STORED(opened, handler_longer_than_the_grace_still_runs_and_the_stop_says_so)
@@ -536,7 +512,7 @@ STORED(opened, handler_longer_than_the_grace_still_runs_and_the_stop_says_so)
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_RUNNING);
 	runs_open_gate(&runs);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	assert_int_equal(ends_count(&runs), 1);
 }
 
@@ -571,7 +547,7 @@ STORED(opened, worker_may_be_stopped_twice_and_by_several_threads)
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	assert_int_equal(stats.done, 1);
 	assert_int_equal(stats.held, 0);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 }
 
 static enum tw_redis_outcome see_mask(void *context, const struct tw_redis_job *job,
@@ -611,7 +587,7 @@ STORED(opened, worker_that_was_not_stopped_may_be_destroyed)
 	worker = start(fixture);
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(runs_running(&runs) == 1);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_destroy(worker);
 	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
 	assert_int_equal(tw_redis_worker_destroy(NULL), TW_OK);
 }
@@ -634,7 +610,6 @@ STORED(opened, worker_goes_on_after_its_thread_was_cancelled)
 	WAIT_UNTIL(worker_stats(worker).done == 1);
 	add_task(fixture->redis, "b", 0);
 	WAIT_UNTIL(worker_stats(worker).done == 2);
-	worker_stop(worker);
 }
 
 static void *stop_with_patience(void *worker)
@@ -659,7 +634,6 @@ STORED(opened, thread_that_is_cancelled_in_a_stop_holds_up_nobody)
 	runs_open_gate(&runs);
 	pthread_join(thread, &result);
 	assert_ptr_equal(result, VALUE(TW_OK + 1));
-	worker_stop(worker);
 }
 
 STORED(opened, bad_worker_options_are_invalid)
@@ -689,7 +663,6 @@ STORED(opened, bad_worker_options_are_invalid)
 	assert_int_equal(tw_redis_worker_stop(NULL, 0), TW_OK);
 	worker = start(fixture);
 	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
-	worker_stop(worker);
 }
 
 FIXTURE_FILE

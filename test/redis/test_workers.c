@@ -77,10 +77,8 @@ STORED(opened, each_worker_reports_that_it_is_alive)
 /* The next report comes after a few seconds. */
 STORED(opened, counts_of_a_worker_are_reported_again)
 {
-	struct tw_redis_worker *worker;
-
 	runs.gate_is_shut = true;
-	worker = start(fixture, (struct tw_redis_worker_options){0});
+	start(fixture, (struct tw_redis_worker_options){0});
 	add_task(fixture->redis, "a", 0);
 	add_task(fixture->redis, "b", 0);
 	WAIT_UNTIL(count_workers(fixture->redis) == 1 && only_worker(fixture->redis).held == 2 &&
@@ -88,7 +86,6 @@ STORED(opened, counts_of_a_worker_are_reported_again)
 	runs_open_gate(&runs);
 	WAIT_UNTIL(only_worker(fixture->redis).done == 2);
 	assert_int_equal(only_worker(fixture->redis).held, 0);
-	worker_stop(worker);
 }
 
 STORED(opened, worker_of_two_namespaces_is_reported_in_both)
@@ -96,17 +93,14 @@ STORED(opened, worker_of_two_namespaces_is_reported_in_both)
 	char name[48];
 	const struct tw_redis_source sources[] = {{.name_space = fixture->name_space},
 						  {.name_space = name}};
-	struct tw_redis_worker *worker;
 	struct tw_redis *second;
 
 	snprintf(name, sizeof(name), "%s.2", fixture->name_space);
-	worker = start(fixture,
-		       (struct tw_redis_worker_options){.sources = sources, .source_count = 2});
+	start(fixture, (struct tw_redis_worker_options){.sources = sources, .source_count = 2});
 	assert_ok(fixture->redis, tw_redis_open_beside(fixture->redis, name, 4, &second, NULL));
 	WAIT_UNTIL(count_workers(fixture->redis) == 1 && count_workers(second) == 1);
 	assert_string_equal(only_worker(fixture->redis).name, only_worker(second).name);
-	tw_redis_close(second);
-	worker_stop(worker);
+	client_close(second);
 }
 
 /* Writes a worker's report, valid for that long from now. */
@@ -121,13 +115,11 @@ static void report_write(struct fixture *fixture, const char *worker, const char
 
 STORED(opened, worker_that_is_gone_is_forgotten)
 {
-	struct tw_redis_worker *worker;
-
 	report_write(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
 	report_write(fixture, "there", "host:2 5 0 0 0 0 0", 20000);
 	assert_string_equal(only_worker(fixture->redis).name, "host:2");
 	/* The next report removes those that have expired, and the key expires with the last. */
-	worker = start(fixture, (struct tw_redis_worker_options){0});
+	start(fixture, (struct tw_redis_worker_options){0});
 	WAIT_UNTIL(count_workers(fixture->redis) == 2);
 	assert_int_equal(
 		redis_server_number(&fixture->server, "ZCARD {tw/%s}present", fixture->name_space),
@@ -141,25 +133,22 @@ STORED(opened, worker_that_is_gone_is_forgotten)
 	assert_in_range(
 		redis_server_number(&fixture->server, "PTTL {tw/%s}workers", fixture->name_space),
 		1, 30000);
-	worker_stop(worker);
 }
 
 STORED(opened, no_more_than_a_thousand_are_kept)
 {
-	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
 	for (int i = 0; i < TW_REDIS_WORKERS_MAX; i++) {
 		number_key(key, i);
 		report_write(fixture, key, "host:1 5 0 0 0 0 0", 25000);
 	}
-	worker = start(fixture, (struct tw_redis_worker_options){0});
+	start(fixture, (struct tw_redis_worker_options){0});
 	add_task(fixture->redis, "a", 0);
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(
 		redis_server_number(&fixture->server, "ZCARD {tw/%s}present", fixture->name_space),
 		TW_REDIS_WORKERS_MAX);
-	worker_stop(worker);
 }
 
 STORED(opened, bad_arguments_are_invalid)

@@ -4,6 +4,7 @@
  * those of one: "all test_take". In the environment CASE is a pattern of cmocka's, such as
  * "*loaded*", for the names of the cases to run, and AFTER the name of a case: those after it run.
  */
+#include "support/ends.h"
 #include "support/test.h"
 
 const struct test_kind kind_once = {NULL, NULL, NULL};
@@ -29,6 +30,45 @@ static int compare_lines(const void *a, const void *b)
 	return ((*first)->line > (*second)->line) - ((*first)->line < (*second)->line);
 }
 
+/* A row is a case in one variant. */
+struct row {
+	const struct test_case *test;
+	void *state;
+};
+
+static const struct row *running;
+static const struct test_kind *file_kind;
+static void *file_state; /* what the file's cases have for *state, unless a variant has its own */
+
+static int file_open(void **state)
+{
+	return file_kind->open ? file_kind->open(&file_state) : 0;
+}
+
+static int file_close(void **state)
+{
+	return file_kind->close ? file_kind->close(&file_state) : 0;
+}
+
+static int row_open(void **state)
+{
+	running = *state;
+	*state = running->state ? running->state : file_state;
+	return running->test->kind->open ? running->test->kind->open(state) : 0;
+}
+
+static void row_run(void **state)
+{
+	ends_begin();
+	running->test->run(state);
+}
+
+static int row_close(void **state)
+{
+	ends_run();
+	return running->test->kind->close ? running->test->kind->close(state) : 0;
+}
+
 /* Writes the rows of a case to `rows`, unless that is NULL, and returns their number. */
 static size_t case_rows(const struct test_case *test, struct CMUnitTest *rows)
 {
@@ -37,16 +77,18 @@ static size_t case_rows(const struct test_case *test, struct CMUnitTest *rows)
 	size_t count = 0;
 
 	for (; variants[count].name; count++) {
+		struct row *row;
 		char *name;
 
 		if (!rows)
 			continue;
+		row = malloc(sizeof(*row));
+		*row = (struct row){test, variants[count].state};
 		if (variants == once)
 			name = strdup(test->name);
 		else if (asprintf(&name, "%s (%s)", test->name, variants[count].name) < 0)
 			name = NULL;
-		rows[count] = (struct CMUnitTest){name, test->run, test->kind->open,
-						  test->kind->close, variants[count].state};
+		rows[count] = (struct CMUnitTest){name, row_run, row_open, row_close, row};
 	}
 	return count;
 }
@@ -60,7 +102,8 @@ static int run_rows(const char *name, const struct CMUnitTest *rows, size_t coun
 	memcpy(those, rows, sizeof(those));
 	if (getenv("CASE") && *getenv("CASE"))
 		cmocka_set_test_filter(getenv("CASE"));
-	return cmocka_run_group_tests_name(name, those, file->open, file->close);
+	file_kind = file;
+	return cmocka_run_group_tests_name(name, those, file_open, file_close);
 }
 
 int main(int argc, char **argv)
@@ -105,7 +148,9 @@ int main(int argc, char **argv)
 			return 0;
 	}
 	failed = run_rows(argv[1], &rows[first], row_count - first, file ? file->kind : &kind_once);
-	for (size_t i = 0; i < row_count; i++)
+	for (size_t i = 0; i < row_count; i++) {
 		free((char *)(uintptr_t)rows[i].name);
+		free(rows[i].initial_state);
+	}
 	return failed;
 }

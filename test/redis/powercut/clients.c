@@ -317,7 +317,7 @@ void clients_join(struct clients *clients)
 {
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(clients->threads[i].id, NULL);
-	tw_redis_close(clients->redis);
+	client_close(clients->redis);
 }
 
 static bool note_found(void *context, const struct tw_redis_info *info)
@@ -362,7 +362,7 @@ void clients_check(struct clients *clients, const char *url, struct losses *loss
 	struct tw_redis *redis = open_at(url, clients->name_space);
 
 	assert_ok(redis, tw_redis_each(redis, TW_REDIS_TASKS, note_found, clients));
-	tw_redis_close(redis);
+	client_close(redis);
 	for (int i = 0; i < THREADS; i++)
 		for (int k = 0; k < clients->threads[i].count; k++)
 			entry_check(&clients->threads[i].entries[k], losses);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "redis/client/client.h"
+#include "support/ends.h"
 #include "support/program.h"
 #include "support/wait.h"
 
@@ -26,6 +27,16 @@ int fixture_stop_server(void **state)
 	return 0;
 }
 
+static struct tw_redis *open_or_fail(const struct tw_redis_options *options)
+{
+	struct tw_redis_error error = {0};
+	struct tw_redis *redis = NULL;
+
+	if (tw_redis_open(&redis, options, &error) != TW_OK)
+		fail_msg("%s: %s", tw_status_name(error.status), error.text);
+	return redis;
+}
+
 static int namespace_open(void **state, unsigned shards)
 {
 	static unsigned number;
@@ -34,7 +45,7 @@ static int namespace_open(void **state, unsigned shards)
 	snprintf(fixture.name_space, sizeof(fixture.name_space), "test-%u", ++number);
 	fixture.options = (struct tw_redis_options){
 		.url = fixture.server.url, .name_space = fixture.name_space, .shards = shards};
-	fixture.redis = client_open(&fixture.options);
+	fixture.redis = open_or_fail(&fixture.options);
 	twr_environment = (struct program_environment){.url = fixture.server.url,
 						       .name_space = fixture.name_space};
 	return 0;
@@ -52,7 +63,7 @@ int fixture_open_one_shard(void **state)
 
 int fixture_close(void **state)
 {
-	tw_redis_close(fixture.redis);
+	client_close(fixture.redis);
 	return 0;
 }
 
@@ -66,14 +77,26 @@ void assert_ok(struct tw_redis *redis, enum tw_status status)
 	fail_msg("%s: %s", tw_status_name(status), error.text);
 }
 
+static void client_end(void *redis)
+{
+	tw_redis_close(redis);
+}
+
+struct tw_redis *client_keep(struct tw_redis *redis)
+{
+	at_end(client_end, redis);
+	return redis;
+}
+
 struct tw_redis *client_open(const struct tw_redis_options *options)
 {
-	struct tw_redis_error error = {0};
-	struct tw_redis *redis = NULL;
+	return client_keep(open_or_fail(options));
+}
 
-	if (tw_redis_open(&redis, options, &error) != TW_OK)
-		fail_msg("%s: %s", tw_status_name(error.status), error.text);
-	return redis;
+void client_close(struct tw_redis *redis)
+{
+	at_end_not(redis);
+	tw_redis_close(redis);
 }
 
 void set_patience(struct tw_redis *redis, tw_duration patience)
@@ -145,11 +168,23 @@ enum tw_status move_task(struct tw_redis *redis, const char *key, tw_duration de
 	return tw_redis_move(redis, key, strlen(key), 0, delay, NULL);
 }
 
+static void batch_end(void *batch)
+{
+	tw_redis_batch_free(batch);
+}
+
+void claim_end(struct tw_redis_batch *batch)
+{
+	at_end_not(batch);
+	tw_redis_batch_free(batch);
+}
+
 struct tw_redis_batch *claim_for(struct tw_redis *redis, const char *key, tw_duration lease)
 {
 	struct tw_redis_batch *batch = NULL;
 
 	assert_ok(redis, tw_redis_claim(redis, shard_of(redis, key), 100, lease, &batch, NULL));
+	at_end(batch_end, batch);
 	return batch;
 }
 
@@ -158,7 +193,6 @@ struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_d
 	struct tw_redis_batch *batch = claim_for(redis, key, lease);
 
 	for (int i = 0; i < 2000 && !batch->count; i++) {
-		tw_redis_batch_free(batch);
 		wait_for(5 * TW_MILLISECOND);
 		batch = claim_for(redis, key, lease);
 	}
@@ -177,7 +211,6 @@ void assert_nothing_due(struct tw_redis *redis, const char *key)
 	struct tw_redis_batch *batch = claim_for(redis, key, TW_SECOND);
 
 	assert_int_equal(batch->count, 0);
-	tw_redis_batch_free(batch);
 }
 
 const struct tw_redis_job *only_job(const struct tw_redis_batch *batch)

@@ -37,8 +37,12 @@ extern const struct test_kind kind_one_shard;
 /* Fails the test with the error message unless the status is TW_OK. */
 void assert_ok(struct tw_redis *redis, enum tw_status status);
 
-/* Opens another client. */
+/* Opens another client, which is closed when the case has ended. */
 struct tw_redis *client_open(const struct tw_redis_options *options);
+/* Has a client closed when the case has ended. Returns it. */
+struct tw_redis *client_keep(struct tw_redis *redis);
+/* Closes a client in mid-case. */
+void client_close(struct tw_redis *redis);
 
 /* Sets the patience of the handle, and of those beside it. 0 means the default. */
 void set_patience(struct tw_redis *redis, tw_duration patience);
@@ -62,8 +66,11 @@ enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration dela
 enum tw_status cancel_task(struct tw_redis *redis, const char *key);
 enum tw_status move_task(struct tw_redis *redis, const char *key, tw_duration delay);
 
-/* Claims once from the key's shard, with leases of that length. The caller frees the batch. */
+/* Claims once from the key's shard, with leases of that length. The batch is freed when the case
+ * has ended. */
 struct tw_redis_batch *claim_for(struct tw_redis *redis, const char *key, tw_duration lease);
+/* Frees a batch in mid-case. */
+void claim_end(struct tw_redis_batch *batch);
 /* Claims until the key's task comes, alone. Fails the test after 10 s. */
 struct tw_redis_batch *await_claim(struct tw_redis *redis, const char *key, tw_duration lease);
 /* Adds a task for a handler, due now, and claims it. */

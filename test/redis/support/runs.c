@@ -5,6 +5,7 @@
 
 #include "support/fixture.h"
 #include "support/sockets.h"
+#include "support/ends.h"
 #include "support/wait.h"
 
 static void copy(char *text, size_t room, const void *bytes, size_t size)
@@ -123,6 +124,11 @@ void runs_attach(struct runs *runs, struct tw_redis_worker_options *options)
 	options->notice = record_notice;
 }
 
+static void worker_end(void *worker)
+{
+	worker_stop(worker);
+}
+
 struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
 				     const struct tw_redis_worker_options *options)
 {
@@ -131,12 +137,19 @@ struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
 
 	if (tw_redis_worker_start(&worker, redis, options, &error) != TW_OK)
 		fail_msg("%s: %s", tw_status_name(error.status), error.text);
+	at_end(worker_end, worker);
 	return worker;
 }
 
 void worker_stop(struct tw_redis_worker *worker)
 {
 	assert_int_equal(tw_redis_worker_stop(worker, 10 * TW_SECOND), TW_OK);
+	worker_destroy(worker);
+}
+
+void worker_destroy(struct tw_redis_worker *worker)
+{
+	at_end_not(worker);
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 

@@ -61,11 +61,13 @@ void runs_free(struct runs *runs);
 
 /* Sets context, handler and hooks. */
 void runs_attach(struct runs *runs, struct tw_redis_worker_options *options);
-/* Starts a worker. Fails the test with the error message if that fails. */
+/* Starts a worker, which is stopped when the case has ended. A case whose variables it uses stops
+ * it before. Fails the test with the error message if that fails. */
 struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
 				     const struct tw_redis_worker_options *options);
 /* Lets current runs finish, and stops the worker. */
 void worker_stop(struct tw_redis_worker *worker);
+void worker_destroy(struct tw_redis_worker *worker);
 void runs_open_gate(struct runs *runs);
 
 size_t runs_count(struct runs *runs);
