@@ -275,10 +275,8 @@ static void close_next_and_itself(struct thing *thing)
 			close_alarm(&ring.things[i]);
 }
 
-TEST(pool, run_may_close_alarms_whose_runs_are_under_way)
+RECORDED(pool, run_may_close_alarms_whose_runs_are_under_way, .workers = RING)
 {
-	struct recorder *recorder = recorder_open_three(*state);
-
 	ring_make(recorder, RING, close_next_and_itself);
 	ring_set_alarms();
 	ring_end(recorder);
@@ -286,7 +284,6 @@ TEST(pool, run_may_close_alarms_whose_runs_are_under_way)
 	settle(recorder);
 	for (size_t i = 0; i < RING; i++)
 		assert_closed(&ring.things[i], 1);
-	recorder_close(recorder);
 }
 
 /* A connection contains its alarm. The counts outlive it. */

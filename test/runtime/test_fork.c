@@ -64,25 +64,6 @@ static void fork_with_value_1(struct recorder *recorder, const struct tw_task *t
 	}
 }
 
-static struct recorder *open_family(const struct variant *variant, struct family **family)
-{
-	struct recorder *recorder;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	assert_int_equal(pthread_key_create(&last_thread, leave), 0);
-	recorder = recorder_open(variant, 10);
-	*family = mmap(NULL, sizeof(**family), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
-	assert_true(*family != MAP_FAILED);
-	(*family)->parent = getpid();
-	recorder->argument = *family;
-	recorder->on_execute = recorder->on_release = recorder->on_drain = fork_with_value_1;
-	for (uintptr_t i = 1; i <= 100; i++)
-		set_timer(recorder, (char[]){(char)i, 0}, i, INTERVAL);
-	return recorder;
-}
-
 static void child_has_ended_and_called_nothing(struct family *family)
 {
 	int exit_status;
@@ -93,8 +74,25 @@ static void child_has_ended_and_called_nothing(struct family *family)
 	assert_int_equal(atomic_load(&family->calls_in_child), 0);
 }
 
-static void close_family(struct recorder *recorder, struct family *family)
+/* The first call of the wheel's functions forks. `act` has them called. */
+static void fork_in_functions(const struct variant *variant, void (*act)(struct recorder *))
 {
+	struct recorder *recorder;
+	struct family *family;
+
+	if (!TEST_CAN_FORK)
+		TEST_SKIP("a fork is tried without the thread sanitizer");
+	assert_int_equal(pthread_key_create(&last_thread, leave), 0);
+	recorder = recorder_open(variant, 10);
+	family = mmap(NULL, sizeof(*family), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	assert_true(family != MAP_FAILED);
+	family->parent = getpid();
+	recorder->argument = family;
+	recorder->on_execute = recorder->on_release = recorder->on_drain = fork_with_value_1;
+	for (uintptr_t i = 1; i <= 100; i++)
+		set_timer(recorder, (char[]){(char)i, 0}, i, INTERVAL);
+	act(recorder);
 	child_has_ended_and_called_nothing(family);
 	for (uintptr_t i = 1; i <= 100; i++)
 		assert_int_equal(times_returned(recorder, i), 1);
@@ -103,32 +101,22 @@ static void close_family(struct recorder *recorder, struct family *family)
 	munmap(family, sizeof(*family));
 }
 
-TEST(everywhere, child_that_returns_from_its_task_ends)
+static void run_all(struct recorder *recorder)
 {
-	struct family *family;
-	struct recorder *recorder = open_family(*state, &family);
-
 	pass_ticks(recorder, 2);
-	close_family(recorder, family);
 }
 
-TEST(everywhere, child_that_returns_from_its_release_ends)
+static void drain_all(struct recorder *recorder)
 {
-	struct family *family;
-	struct recorder *recorder = open_family(*state, &family);
-
-	stop_wheel(recorder);
-	close_family(recorder, family);
-}
-
-TEST(everywhere, child_that_returns_from_its_drain_function_ends)
-{
-	struct family *family;
-	struct recorder *recorder = open_family(*state, &family);
-
 	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
-	close_family(recorder, family);
+}
+
+TEST(everywhere, child_that_returns_from_its_task_release_or_drain_function_ends)
+{
+	fork_in_functions(*state, run_all);
+	fork_in_functions(*state, stop_wheel);
+	fork_in_functions(*state, drain_all);
 }
 
 /* The first thread to start forks. */
