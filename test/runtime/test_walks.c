@@ -293,20 +293,15 @@ static int count_and_change(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-TEST(everywhere, those_that_stay_are_visited_once_while_others_come_and_go)
+RECORDED(everywhere, those_that_stay_are_visited_once_while_others_come_and_go)
 {
-	const struct variant *variant = *state;
-	struct tw_options options = variant_options(variant, (struct tw_options){0});
-	struct tw_wheel *wheel;
-	struct crowd *crowd;
+	struct tw_wheel *wheel = recorder->wheel;
+	struct crowd *crowd = crowd_open(wheel);
 
-	assert_status(tw_create(&wheel, INTERVAL, 16, ignore_task, &options), TW_OK);
-	crowd = crowd_open(wheel);
 	crowd->may_advance = true;
 	assert_status(tw_each(wheel, count_and_change, crowd), TW_OK);
 	assert_all_that_stayed_were_visited(crowd);
 	assert_true(crowd->came > 2 * STAYING && crowd->gone > 2 * STAYING);
-	tw_destroy(wheel);
 	free(crowd);
 }
 
@@ -345,18 +340,14 @@ static int count_visit(void *context, const struct tw_pending_timer *timer)
 	return 1;
 }
 
-TEST(everywhere, those_that_stay_are_visited_once_beside_threads_that_set_and_remove)
+RECORDED(everywhere, those_that_stay_are_visited_once_beside_threads_that_set_and_remove)
 {
-	const struct variant *variant = *state;
-	struct tw_options options = variant_options(variant, (struct tw_options){0});
-	struct tw_wheel *wheel;
-	struct crowd *crowd;
+	struct tw_wheel *wheel = recorder->wheel;
+	struct crowd *crowd = crowd_open(wheel);
 	atomic_bool is_over = false;
 	struct neighbour neighbours[2];
 	pthread_t threads[2];
 
-	assert_status(tw_create(&wheel, INTERVAL, 16, ignore_task, &options), TW_OK);
-	crowd = crowd_open(wheel);
 	for (uint32_t i = 0; i < 2; i++) {
 		neighbours[i] = (struct neighbour){wheel, &is_over, STAYING + i * COMING / 2};
 		assert_int_equal(pthread_create(&threads[i], NULL, set_and_remove, &neighbours[i]),
@@ -371,7 +362,6 @@ TEST(everywhere, those_that_stay_are_visited_once_beside_threads_that_set_and_re
 	atomic_store(&is_over, true);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	tw_destroy(wheel);
 	free(crowd);
 }
 
