@@ -232,7 +232,7 @@ static void schedule_work_out(struct schedule *schedule, const struct entry *ent
 	enum tw_status status =
 		no_time ? following(cron, entry->missed, at_s, entry_end(entry), &next_s)
 			: tw_cron_next(cron, at_s, &next_s);
-	const char *missed = missed_names[entry->missed];
+	char after[24] = "-";
 
 	schedule->due_ms = -1;
 	*schedule->is = '\0';
@@ -240,12 +240,11 @@ static void schedule_work_out(struct schedule *schedule, const struct entry *ent
 		schedule->due_ms = status == TW_OK ? next_s * 1000 : 0;
 	if (status != TW_OK)
 		return;
-	if (no_time)
-		snprintf(schedule->is, RECURRENCE_SIZE, "%s %" PRId64 " cron - %s %s", missed,
-			 next_s * 1000, entry->zone, entry->expression);
-	else
-		snprintf(schedule->is, RECURRENCE_SIZE, "%s %" PRId64 " cron %" PRId64 " %s %s",
-			 missed, entry->at_ms, next_s * 1000, entry->zone, entry->expression);
+	if (!no_time)
+		snprintf(after, sizeof(after), "%" PRId64, next_s * 1000);
+	snprintf(schedule->is, RECURRENCE_SIZE, "%s %" PRId64 " cron %s %s %s",
+		 missed_names[entry->missed], no_time ? next_s * 1000 : entry->at_ms, after,
+		 entry->zone, entry->expression);
 }
 
 enum tw_status schedule_create(struct schedule **schedule, const char *key, size_t key_size,
