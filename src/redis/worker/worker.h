@@ -250,7 +250,6 @@ static inline bool worker_is_own(const struct tw_redis_worker *worker)
 
 /* ---- worker_permits.c: a worker claims as many tasks as its namespace's limits permit ---- */
 
-void permits_init(struct source *source);
 /* Returns whether the worker must ask Redis before it claims. `wanted` is the number of tasks that
  * it would claim. */
 bool permits_are_due(const struct source *source, size_t wanted);
@@ -267,7 +266,6 @@ void permits_leave(struct tw_redis_worker *worker);
 
 /* ---- worker_groups.c: the same for groups ---- */
 
-void groups_init(struct source *source);
 void groups_free(struct source *source);
 /* Counts the run in its group, and counts it out. Joining returns false without memory. */
 bool run_join_group(struct run *run);
@@ -300,15 +298,11 @@ void present_write(struct source *source, struct eval *eval);
 
 /* Schedules a look at the shard after `wait`, unless an earlier one is scheduled. */
 void shard_look_in(struct worker_shard *shard, tw_duration wait);
-/* Schedules a look at all shards now. */
-void shards_look_now(struct source *source);
 /* Blocks a shard whose node does not answer, for a longer time each time. */
 void shard_block(struct worker_shard *shard);
 
 /* ---- worker_counts.c: statistics of runs, times by length and answers by host ---- */
 
-/* Begins the counts, before any thread of the worker starts. */
-void worker_counts_init(struct tw_redis_worker *worker);
 /* Counts a run that began and ended by itself. */
 void worker_count_run(struct tw_redis_worker *worker, const struct run *run);
 /* Publishes the present counts. */

@@ -28,12 +28,6 @@ tw_duration tw_redis_bucket_bound(unsigned bucket)
 	return bucket < TW_REDIS_BUCKETS ? bounds[bucket] : TW_FOREVER;
 }
 
-void worker_counts_init(struct tw_redis_worker *worker)
-{
-	worker->host_count = 1;
-	worker->shown_at = clock_read_real(CLOCK_MONOTONIC);
-}
-
 static void redis_histogram_record(struct tw_redis_histogram *histogram, tw_duration time)
 {
 	unsigned bucket = 0;

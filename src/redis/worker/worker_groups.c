@@ -27,13 +27,6 @@ static const tw_duration failure_time = 100 * TW_MILLISECOND;
 static const tw_duration wait_most = TW_SECOND;
 static const tw_duration keep_time = TW_SECOND;
 
-void groups_init(struct source *source)
-{
-	list_init(&source->groups.due);
-	list_init(&source->groups.limited);
-	list_init(&source->groups.offered);
-}
-
 /* ---- Rows ---- */
 
 /* Puts the row where the next turn looks at it. */
@@ -173,20 +166,6 @@ static void row_want(struct worker_shard *shard, const char *name, size_t count)
 	row_look(row);
 }
 
-/* Notes that the shard keeps the group back no more. */
-static void row_want_no_more(struct group_row *row)
-{
-	row_withdraw(row);
-	row->shard = NULL;
-	row_look(row);
-}
-
-/* Returns whether the claim that is being read lacked permits for the row. */
-static bool is_named(const struct group_row *row)
-{
-	return row->named == row->source->stats.claims;
-}
-
 /* Returns whether the permits that are left are to be returned: if the worker has stood still for
  * half a lease, others may have them by now. */
 static bool permits_are_old(const struct group_row *row, tw_duration now)
@@ -245,12 +224,16 @@ void groups_settle(struct worker_shard *shard, enum claim_end end)
 /* Decides what becomes of a row whose permits were in a claim. */
 static void row_review(struct group_row *row, bool is_empty)
 {
+	/* The claim that is being read lacked permits for it. */
+	bool is_named = row->named == row->source->stats.claims;
+
 	row->passed = 0;
-	if (!is_named(row)) {
-		/* A claim that left something due may not have come to this group. */
-		if (is_empty)
-			row_want_no_more(row);
-	} else if (row->left) {
+	/* A claim that left something due may not have come to this group. */
+	if (!is_named && is_empty) {
+		row_withdraw(row);
+		row->shard = NULL;
+		row_look(row);
+	} else if (is_named && row->left) {
 		/* They were passed for a place in the queue that had no task any more. */
 		shard_look_in(row->shard, 0);
 	}

@@ -67,7 +67,8 @@ static bool hear(struct tw_redis_worker *worker)
 		return any;
 	/* Hints may have been missed, and the poll interval changes. */
 	for (size_t i = 0; i < worker->source_count; i++)
-		shards_look_now(&worker->sources[i]);
+		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
+			shard_look_in(&worker->sources[i].shards[k], 0);
 	return true;
 }
 
@@ -95,13 +96,6 @@ static void shard_drop_unconfirmed(struct worker_shard *shard)
 		while ((run = run_list_take(&shard->ends[kind])))
 			worker_report(shard->source->worker, run, TW_REDIS_END_UNCONFIRMED);
 	}
-}
-
-static void drop_unconfirmed(struct tw_redis_worker *worker)
-{
-	for (size_t i = 0; i < worker->source_count; i++)
-		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
-			shard_drop_unconfirmed(&worker->sources[i].shards[k]);
 }
 
 /* Answers the waiting stops: all has ended, or handlers still run. */
@@ -163,7 +157,9 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	running = worker->feeds[FEED_HANDLERS].pending;
 	if (worker->stop_stage == STOP_BREAKING && !worker->feeds[FEED_CALLBACKS].pending) {
 		if (is_over) {
-			drop_unconfirmed(worker);
+			for (size_t i = 0; i < worker->source_count; i++)
+				for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
+					shard_drop_unconfirmed(&worker->sources[i].shards[k]);
 			owed = false;
 		}
 		if (running && worker->held == running)

@@ -17,11 +17,6 @@ static const tw_duration look_time = 10 * TW_SECOND;
 static const tw_duration failure_time = 100 * TW_MILLISECOND;
 static const tw_duration leave_time = 2 * TW_SECOND;
 
-void permits_init(struct source *source)
-{
-	source->permits = (struct permits){.limited = true, .due = true};
-}
-
 static bool permits_are_old(const struct source *source)
 {
 	tw_duration age = clock_read_real(CLOCK_MONOTONIC) - source->permits.asked_at;

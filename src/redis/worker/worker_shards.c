@@ -44,12 +44,6 @@ void shard_look_in(struct worker_shard *shard, tw_duration wait)
 		shard_become_due(shard);
 }
 
-void shards_look_now(struct source *source)
-{
-	for (unsigned i = 0; i < source->shard_count; i++)
-		shard_look_in(&source->shards[i], 0);
-}
-
 static void shard_unblock(void *argument)
 {
 	struct worker_shard *shard = argument;
