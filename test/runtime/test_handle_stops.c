@@ -285,36 +285,6 @@ PROBED(inline_and_threads, stale_handle_touches_no_later_timer_after_a_million_r
 	assert_int_equal(event_count(recorder), 0);
 }
 
-static int compare_ids(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left;
-	uint64_t b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
-PROBED(inline_and_threads, ids_are_never_none_and_never_the_same)
-{
-	enum { IDS = TEST_SHARE_OF(300000) };
-	uint64_t *ids = calloc(IDS, sizeof(ids[0]));
-	struct tw_timer timer;
-
-	for (int i = 0; i < IDS; i++) {
-		assert_status(tw_after_func(recorder->wheel, INTERVAL, run_nothing, NULL, &timer),
-			      TW_OK);
-		ids[i] = timer.id;
-		if (i % 3 == 0)
-			assert_status(tw_timer_stop(recorder->wheel, timer), TW_OK);
-		if (i % 1000 == 0)
-			advance(recorder, INTERVAL);
-	}
-	qsort(ids, IDS, sizeof(ids[0]), compare_ids);
-	assert_true(ids[0] != 0);
-	for (int i = 1; i < IDS; i++)
-		assert_true(ids[i - 1] != ids[i]);
-	free(ids);
-}
-
 static void drive_the_other_wheel(struct probe *probe)
 {
 	struct recorder *other = probe->others->recorder;

@@ -462,6 +462,7 @@ TEST(once, ids_from_before_memory_came_back_stay_invalid)
 	}
 	assert_true(storm_stats(&storm).memory <= memory);
 	qsort(all, ALL, sizeof(*all), compare_ids);
+	assert_true(all[0].id > 0);
 	for (size_t i = 1; i < ALL; i++)
 		assert_true(all[i].id > all[i - 1].id);
 	storm_close(&storm);
