@@ -142,10 +142,8 @@ static void *counter_run(void *argument)
 	return NULL;
 }
 
-TEST(threads, computes_of_several_threads_lose_nothing)
+CACHED_QUIET(threads, computes_of_several_threads_lose_nothing, TW_HOUR)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
 	pthread_t threads[COUNTERS];
 	unsigned count = 0;
 	void *failed;
@@ -159,7 +157,6 @@ TEST(threads, computes_of_several_threads_lose_nothing)
 	assert_status(tw_cache_get(recorder->cache, "count", 5, &count, sizeof(count), NULL),
 		      TW_OK);
 	assert_int_equal(count, COUNTERS * COUNTS);
-	cache_recorder_close(recorder);
 }
 
 TEST(inline_and_threads, compute_that_changes_the_key_overrides_its_load)

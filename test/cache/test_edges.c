@@ -36,9 +36,9 @@ CACHED_BY(inline_and_threads, touch_that_meets_its_own_deadline_still_expires_in
 }
 
 /* A hit that sees the new end before the touch has filed the deadline files it itself. */
-TEST(inline_and_threads, touch_that_a_hit_was_ahead_of_still_expires_in_time)
+CACHED_BY(inline_and_threads, touch_that_a_hit_was_ahead_of_still_expires_in_time,
+	  open_sliding(*state, 100 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, 100 * INTERVAL);
 	tw_duration deadline = 100 * INTERVAL;
 	struct tw_cache_entry *entry;
 
@@ -51,7 +51,6 @@ TEST(inline_and_threads, touch_that_a_hit_was_ahead_of_still_expires_in_time)
 	assert_status(touch_key(recorder->cache, "key", 3, 2 * INTERVAL), TW_OK);
 	cache_pass(recorder, 4 * INTERVAL);
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
-	cache_recorder_close(recorder);
 }
 
 struct looker {
@@ -69,10 +68,10 @@ static void *looker_run(void *argument)
 	return NULL;
 }
 
-TEST(inline, touch_that_shortens_wins_over_hits_beside_it)
+CACHED_BY(inline, touch_that_shortens_wins_over_hits_beside_it,
+	  open_sliding(*state, 10 * TW_SECOND))
 {
 	enum { ROUNDS = TEST_SHARE_OF(300000) };
-	struct cache_recorder *recorder = open_sliding(*state, 10 * TW_SECOND);
 	struct looker looker = {.cache = recorder->cache};
 	const struct tw_cache_entry *entry;
 	int lost = 0;
@@ -92,7 +91,6 @@ TEST(inline, touch_that_shortens_wins_over_hits_beside_it)
 	atomic_store(&looker.ended, true);
 	pthread_join(looker.thread, NULL);
 	assert_int_equal(lost, 0);
-	cache_recorder_close(recorder);
 }
 
 /* Returns ten for any value; "late" takes half a tick to weigh. */

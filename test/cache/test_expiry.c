@@ -290,9 +290,9 @@ CACHED(inline_and_threads, touch_shortens_and_lengthens_a_lifetime, TW_HOUR)
 	assert_status(touch_key(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
 }
 
-TEST(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadline)
+CACHED(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadline,
+       10 * INTERVAL)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
 	struct random random = random_from(seed_choose(), 4);
 	tw_duration deadline = 10 * INTERVAL;
 
@@ -318,7 +318,6 @@ TEST(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadl
 			assert_holds(recorder, "key", "value");
 		}
 	}
-	cache_recorder_close(recorder);
 }
 
 CACHED(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one, TW_FOREVER)

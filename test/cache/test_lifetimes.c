@@ -115,10 +115,9 @@ CACHED(inline_and_threads, deadline_has_no_jitter, TW_HOUR, .jitter = 0.5)
 	assert_holds_none(recorder, "key");
 }
 
-TEST(inline_and_threads, deadline_ends_a_lifetime_that_slides)
+CACHED_BY(inline_and_threads, deadline_ends_a_lifetime_that_slides,
+	  open_sliding(*state, TW_HOUR, 10 * INTERVAL))
 {
-	struct cache_recorder *recorder = open_sliding(*state, TW_HOUR, 10 * INTERVAL);
-
 	for (int tick = 0; tick < 100; tick += 8) {
 		tw_duration idle_end = (tw_duration)(tick + 10) * INTERVAL;
 
@@ -128,7 +127,6 @@ TEST(inline_and_threads, deadline_ends_a_lifetime_that_slides)
 		cache_pass(recorder, 8 * INTERVAL);
 	}
 	assert_holds_none(recorder, "key");
-	cache_recorder_close(recorder);
 }
 
 CACHED(inline_and_threads, value_past_its_deadline_is_never_found, TW_HOUR, .jitter = -1)
@@ -145,14 +143,13 @@ CACHED(inline_and_threads, value_past_its_deadline_is_never_found, TW_HOUR, .jit
 	assert_int_equal(cache_stats(recorder).entries, 0);
 }
 
-TEST(inline_and_threads, value_with_a_field_out_of_range_is_refused)
+CACHED(inline_and_threads, value_with_a_field_out_of_range_is_refused, TW_HOUR)
 {
 	static const struct tw_cache_value bad[] = {
 		{.expire = -1},    {.deadline = -1},     {.expire = TW_HOUR, .deadline = TW_HOUR},
 		{.reserved = {1}}, {.reserved = {0, 1}},
 	};
 	const struct tw_cache_value good = {.data = NULL};
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct tw_cache *cache = recorder->cache;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -163,7 +160,6 @@ TEST(inline_and_threads, value_with_a_field_out_of_range_is_refused)
 	/* A zeroed one is an empty value. */
 	assert_status(tw_cache_put(cache, "key", 3, &good, TW_CACHE_PUT_SET), TW_OK);
 	assert_holds(recorder, "key", "");
-	cache_recorder_close(recorder);
 }
 
 enum { JITTERED = 20000, BINS = 20 };

@@ -176,61 +176,52 @@ CACHED(inline_and_threads, value_too_heavy_is_given_and_not_kept, TW_HOUR, .max_
 	assert_int_equal(cache_stats(recorder).bytes, cache_weight(3, 5));
 }
 
-static struct cache_recorder *open_negative(const struct variant *variant, struct source *source)
+static struct cache_recorder *open_negative(void *state, struct source *source,
+					    struct tw_cache_options more)
 {
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		variant, TW_HOUR, (struct tw_cache_options){.negative_expire = 10 * INTERVAL});
-
+	more.negative_expire = 10 * INTERVAL;
 	source_open(source, NULL);
 	source->status = TW_NOT_FOUND;
-	return recorder;
+	return cache_recorder_open_with(state, TW_HOUR, more);
 }
 
-TEST(inline_and_threads, absence_is_kept_for_its_own_time)
+SOURCED(inline_and_threads, absence_is_kept_for_its_own_time, open_negative)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_negative(*state, &source);
-
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
 	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
 	assert_holds_none(recorder, "key");
-	assert_int_equal(source.loads, 1);
+	assert_int_equal(source->loads, 1);
 	assert_cache_counts(recorder->cache, .misses = 1, .absent = 2, .loads = 1, .load_errors = 1,
 			    .inserts = 1, .entries = 1);
 	cache_pass(recorder, 1);
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_int_equal(source.loads, 2);
+	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
+	assert_int_equal(source->loads, 2);
 	cache_pass(recorder, 12 * INTERVAL);
 	assert_int_equal(cache_stats(recorder).entries, 0);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
 	assert_int_equal(removal_count(recorder), 0);
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, absence_gives_way_to_a_value)
+SOURCED(inline_and_threads, absence_gives_way_to_a_value, open_negative)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_negative(*state, &source);
 	struct tw_cache *cache = recorder->cache;
 
-	assert_not_taken(recorder, "set", &source, TW_NOT_FOUND);
+	assert_not_taken(recorder, "set", source, TW_NOT_FOUND);
 	cache_set(recorder, "set", "value");
 	assert_holds(recorder, "set", "value");
-	assert_not_taken(recorder, "added", &source, TW_NOT_FOUND);
+	assert_not_taken(recorder, "added", source, TW_NOT_FOUND);
 	assert_status(put_replaced(cache, "added", 5, "v", 1, TW_HOUR), TW_NOT_FOUND);
 	assert_status(touch_key(cache, "added", 5, TW_HOUR), TW_NOT_FOUND);
 	assert_status(put_added(cache, "added", 5, "v", 1, TW_HOUR), TW_OK);
 	assert_holds(recorder, "added", "v");
-	assert_not_taken(recorder, "deleted", &source, TW_NOT_FOUND);
+	assert_not_taken(recorder, "deleted", source, TW_NOT_FOUND);
 	assert_status(tw_cache_delete(cache, "deleted", 7), TW_NOT_FOUND);
-	source.value = "found";
-	source.status = TW_OK;
-	assert_taken(recorder, "deleted", &source, "found");
+	source->value = "found";
+	source->status = TW_OK;
+	assert_taken(recorder, "deleted", source, "found");
 	cache_settle(recorder);
 	assert_int_equal(removal_count(recorder), 0);
-	assert_balanced(cache);
-	cache_recorder_close(recorder);
 }
 
 static int count_visit(void *context, const struct tw_cache_entry *entry)
@@ -239,20 +230,17 @@ static int count_visit(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-TEST(inline_and_threads, absence_is_nobodys_value)
+SOURCED(inline_and_threads, absence_is_nobodys_value, open_negative)
 {
-	struct source source;
-	struct cache_recorder *recorder = open_negative(*state, &source);
 	int visits = 0;
 
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
+	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
 	assert_status(tw_cache_each(recorder->cache, count_visit, &visits), TW_OK);
 	assert_int_equal(visits, 0);
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
 	cache_settle(recorder);
 	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPLICIT], 1);
 	assert_int_equal(removal_count(recorder), 0);
-	cache_recorder_close(recorder);
 }
 
 CACHED(inline_and_threads, absence_is_not_kept_unless_asked_for, TW_HOUR)
@@ -424,9 +412,8 @@ static int weigh_visited(void *context, const struct tw_cache_entry *entry)
 	return 1;
 }
 
-TEST(threads, counts_of_concurrent_takes_are_exact)
+CACHED(threads, counts_of_concurrent_takes_are_exact, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct counting counting = {.cache = recorder->cache};
 	struct weighing weighing = {0};
 	pthread_t threads[COUNTING];
@@ -445,7 +432,6 @@ TEST(threads, counts_of_concurrent_takes_are_exact)
 	assert_status(tw_cache_each(recorder->cache, weigh_visited, &weighing), TW_OK);
 	assert_int_equal(stats.entries, weighing.entries);
 	assert_int_equal(stats.bytes, weighing.bytes);
-	cache_recorder_close(recorder);
 }
 
 static void *destroy_run(void *argument)
@@ -454,9 +440,8 @@ static void *destroy_run(void *argument)
 	return NULL;
 }
 
-TEST(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load)
+CACHED(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct load load;
 	pthread_t destroyer;
 
@@ -473,12 +458,10 @@ TEST(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load)
 	assert_value(load.first.entry, "loaded");
 	tw_cache_entry_release(load.first.entry);
 	recorder->cache = NULL;
-	cache_recorder_close(recorder);
 }
 
-TEST(inline_and_threads, destroy_ends_the_waits_for_a_load_whose_key_was_deleted)
+CACHED(inline_and_threads, destroy_ends_the_waits_for_a_load_whose_key_was_deleted, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct taker first;
 	struct taker waiters[TAKERS];
 	struct source source;
@@ -494,7 +477,6 @@ TEST(inline_and_threads, destroy_ends_the_waits_for_a_load_whose_key_was_deleted
 	assert_taker_ends(&first, TW_OK, "old");
 	pthread_join(destroyer, NULL);
 	recorder->cache = NULL;
-	cache_recorder_close(recorder);
 }
 
 /* The value's shard may have no other entry to evict. */

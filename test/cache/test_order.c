@@ -114,9 +114,8 @@ static void assert_all_left(struct cache_recorder *recorder)
 	free(left);
 }
 
-TEST(inline_and_threads, set_that_meets_the_firing_timer_stays)
+CACHED(inline_and_threads, set_that_meets_the_firing_timer_stays, TW_HOUR)
 {
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct rounds rounds = {.others = 1};
 	uint64_t seed = seed_choose();
 	struct random random = random_from(seed, 1);
@@ -136,5 +135,4 @@ TEST(inline_and_threads, set_that_meets_the_firing_timer_stays)
 		      (unsigned long long)stats.removed[TW_CAUSE_EXPIRED],
 		      (unsigned long long)stats.removed[TW_CAUSE_REPLACED] - (MEETINGS - 1));
 	assert_all_left(recorder);
-	cache_recorder_close(recorder);
 }

@@ -532,11 +532,10 @@ static void *setter_run(void *argument)
 	return NULL;
 }
 
-TEST(inline_and_threads, limit_holds_for_all_shards_together)
+CACHED_QUIET(inline_and_threads, limit_holds_for_all_shards_together, TW_HOUR, .max_entries = 777,
+	     .shards = 64)
 {
 	enum { SETTERS = 4 };
-	struct cache_recorder *recorder = cache_recorder_open_quiet(
-		*state, TW_HOUR, (struct tw_cache_options){.max_entries = 777, .shards = 64});
 	struct setter setters[SETTERS];
 	struct tw_cache_stats stats;
 
@@ -550,7 +549,6 @@ TEST(inline_and_threads, limit_holds_for_all_shards_together)
 	stats = cache_stats(recorder);
 	assert_true(stats.entries <= 777);
 	assert_true(stats.entries > 700);
-	cache_recorder_close(recorder);
 }
 
 /* LRU and ARC have no hits here: each key is evicted before its next use. */

@@ -114,10 +114,9 @@ static void *set_wait_and_end(void *argument)
 }
 
 /* This happens by the clock alone, without a call. */
-TEST(inline_and_threads, memory_of_threads_counts_and_comes_back_when_they_end)
+CACHED(inline_and_threads, memory_of_threads_counts_and_comes_back_when_they_end, TW_HOUR)
 {
 	enum { LITTLE = 4096 }; /* expiry blocks for removed keys */
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
 	struct coming coming = {.cache = recorder->cache};
 	struct tw_cache_stats before;
 	struct tw_cache_stats stats;
@@ -149,7 +148,6 @@ TEST(inline_and_threads, memory_of_threads_counts_and_comes_back_when_they_end)
 	/* The threads' counts stay. */
 	assert_int_equal(cache_stats(recorder).misses, before.misses + COMING);
 	pthread_barrier_destroy(&coming.all);
-	cache_recorder_close(recorder);
 }
 
 static void ignore(void *context, const struct tw_task *task)
@@ -210,11 +208,10 @@ static void *ask_on(void *argument)
 	return NULL;
 }
 
-TEST(threads, threads_come_and_go_while_others_set_and_ask)
+CACHED_QUIET(threads, threads_come_and_go_while_others_set_and_ask, TW_HOUR,
+	     .max_entries = KEYS / 2)
 {
 	enum { ROUNDS = 20 };
-	struct cache_recorder *recorder = cache_recorder_open_quiet(
-		*state, TW_HOUR, (struct tw_cache_options){.max_entries = KEYS / 2});
 	struct coming coming = {.cache = recorder->cache};
 	struct asking asking = {.recorder = recorder};
 	pthread_t asker;
@@ -240,7 +237,6 @@ TEST(threads, threads_come_and_go_while_others_set_and_ask)
 	assert_int_equal(cache_stats(recorder).misses, 2 * ROUNDS);
 	assert_int_equal(cache_stats(recorder).inserts, 2 * ROUNDS + (uint64_t)ROUNDS * 2 * KEYS);
 	pthread_barrier_destroy(&coming.all);
-	cache_recorder_close(recorder);
 }
 
 static const struct retired_batch *find_batch(const struct retiring_reader *thread)

@@ -520,10 +520,8 @@ static void *replace_large(void *argument)
 	return argument;
 }
 
-TEST(threads, large_value_is_whole_though_it_is_replaced_meanwhile)
+CACHED_QUIET(threads, large_value_is_whole_though_it_is_replaced_meanwhile, TW_HOUR, .shards = 1)
 {
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){.shards = 1});
 	struct sigaction waits = {.sa_handler = wait_until_replaced};
 	struct sigaction before;
 	pthread_t thread;
@@ -546,5 +544,4 @@ TEST(threads, large_value_is_whole_though_it_is_replaced_meanwhile)
 	munmap(large.buffer, LARGE_VALUE);
 	sem_destroy(&large.is_reached);
 	sem_destroy(&large.is_replaced);
-	cache_recorder_close(recorder);
 }
