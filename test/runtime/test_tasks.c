@@ -227,6 +227,8 @@ RECORDED(ordered, many_that_rearm_themselves_let_others_go_on)
 	set_timer(recorder, "other", 100, INTERVAL * 5);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_OK);
 	assert_executed_at(recorder, 100, INTERVAL * 5);
+	/* They go on, and count here. */
+	stop_wheel(recorder);
 }
 
 static struct tw_wheel *rearmed;
@@ -253,6 +255,7 @@ RECORDED(ordered, many_handles_that_rearm_themselves_let_others_go_on)
 		TW_OK);
 	assert_status(tw_advance(rearmed, INTERVAL * 10), TW_OK);
 	assert_int_equal(beats, 10);
+	stop_wheel(recorder);
 }
 
 /* A crowd's tasks have one tick and take several turns. */
