@@ -679,9 +679,11 @@ static bool timers_may_end(void *context, const union model_state *bytes)
 	return true;
 }
 
-static bool entry_is_there(const struct key_state *key, int now)
+/* An entry that one call finds expired stays expired for later lookups. A change, which has the
+ * lock, judges by the clock that it read: it may come before a deadline that a lookup sees pass. */
+static bool entry_is_there(const struct key_state *key, int now, bool is_change)
 {
-	return key->value != 0 && !key->is_expired && key->deadline > now;
+	return key->value != 0 && (is_change || !key->is_expired) && key->deadline > now;
 }
 
 /* Returns whether the call may have found no entry: by the clock that it read, or by a later one of
@@ -708,10 +710,7 @@ static bool entry_is_put(struct judge *judge, const struct call *call, int now,
 	unsigned cause = key->value == 0 ? TW_CAUSE_EXPIRED : end_of(judge, key->value)->reason;
 	bool is_gone = cause == TW_CAUSE_EXPIRED && entry_may_be_gone(key, call);
 	bool is_set = call->action == SET || call->action == LOAD;
-	/* A set has no such answer; so it may use its own clock for an entry that a lookup has
-	 * found expired. */
-	bool is_there =
-		cause == TW_CAUSE_REPLACED && key->deadline > now && (is_set || !key->is_expired);
+	bool is_there = cause == TW_CAUSE_REPLACED && key->deadline > now;
 	bool fits = (is_gone && call->action != REPLACE) ||
 		    (is_there && (is_set || call->action == REPLACE));
 
@@ -833,7 +832,7 @@ static bool take_fits(struct judge *judge, const struct call *call, int now, str
 		return entry_is_put(judge, call, now, key);
 	if (call->has_loaded)
 		return entry_may_be_gone(key, call) && take_was_given(judge, call);
-	return (entry_is_there(key, now) && call->found == key->value) ||
+	return (entry_is_there(key, now, false) && call->found == key->value) ||
 	       take_was_given(judge, call);
 }
 
@@ -848,9 +847,9 @@ static bool load_fits(struct judge *judge, const struct call *load, int now, boo
 	if (load->status == TW_OK)
 		return entry_is_put(judge, load, now, key);
 	return load->status == TW_NOT_FOUND && !load_is_overridden(judge->history, load) &&
-	       (key->value == 0 ||
-		entry_leaves(judge, key,
-			     entry_is_there(key, now) ? TW_CAUSE_EXPLICIT : TW_CAUSE_EXPIRED));
+	       (key->value == 0 || entry_leaves(judge, key,
+						entry_is_there(key, now, true) ? TW_CAUSE_EXPLICIT
+									       : TW_CAUSE_EXPIRED));
 }
 
 static enum step_answer load_take(struct judge *judge, const struct call *load, unsigned choice,
@@ -870,10 +869,10 @@ static enum step_answer load_take(struct judge *judge, const struct call *load, 
 static bool entry_call_fits(struct judge *judge, const struct call *call, int now,
 			    struct key_state *key)
 {
-	bool is_there = entry_is_there(key, now);
+	bool is_change = call->action != GET;
+	bool is_there = entry_is_there(key, now, is_change);
 	bool succeeded = call->status == TW_OK;
 
-	/* An entry that one call finds expired stays expired for later ones. */
 	if (call->action == GET || call->action == REPLACE || call->action == TOUCH)
 		key->is_expired = key->value != 0 && !is_there;
 	switch (call->action) {
