@@ -37,7 +37,7 @@ FUZZ_INCLUDES := -Itest $(if $(REDIS_FOUND),-Itest/redis)
 fuzz_cflags = $(if $(REDIS_FOUND),$(redis_cflags))
 $(FUZZ_OBJECTS): EXTRA = -UNDEBUG -Wno-unused-parameter $(FUZZ_INCLUDES) $(fuzz_cflags)
 -include $(FUZZ_OBJECTS:.o=.d) $(patsubst %.o,%.d,$(call fuzz_objects,$(FUZZ_OBJECTS) \
-	$(FUZZ_PARTS)))
+	$(FUZZ_PARTS) $(FUZZ_REDIS_PARTS)))
 
 $(FUZZ_INPUTS): $(FUZZ_BUILD)/inputs_%: $(FUZZ_BUILD)/fuzz_%.o $(FUZZ_BUILD)/run_inputs.o \
 		$(FUZZ_PARTS)
@@ -54,6 +54,10 @@ FUZZ_COMPILE = $(Q)$(FUZZ_CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(FUZZ_INCLUDES) $(fuz
 
 $(FUZZ_BUILD)/objects/%.o: %.c $(BUILD)/flags | $(AFTER_DEPS)
 	$(call say_once,FUZZ,$(<D)/*.c)
+	@mkdir -p $(@D)
+	$(FUZZ_COMPILE) -MMD -MP -c -o $@ $<
+
+$(FUZZ_BUILD)/objects/src/timingwheel.o: $(LIB_UNIT) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(FUZZ_COMPILE) -MMD -MP -c -o $@ $<
 
