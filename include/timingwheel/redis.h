@@ -644,8 +644,8 @@ TW_API enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limi
  * Removes all waiting tasks of a group. Recurring tasks end. Tasks on lease run on, and may be
  * retried. Tasks that are added meanwhile may stay.
  *
- * *removed (may be NULL) becomes the number of removed tasks. Costs one round trip for every 1,000
- * tasks of a shard, and at least one for every shard.
+ * *removed (may be NULL) becomes the number of removed tasks. Costs round trips to each node:
+ * one for every 1,000 tasks of a shard, and at least one.
  *
  * Returns:
  *   TW_REDIS_BAD_DATA         as tw_redis_set_limits()

@@ -218,13 +218,6 @@ static void ended_tell(struct calls *calls)
 	}
 }
 
-static void leader_wait(struct calls *calls, tw_duration until)
-{
-	calls->leader_waits = true;
-	condition_wait(&calls->arrived, &calls->lock, until);
-	calls->leader_waits = false;
-}
-
 /* Hands over to a caller that connects no node. */
 static void leader_hand_over(struct calls *calls)
 {
@@ -255,7 +248,9 @@ static void lead(struct calls *calls, const struct call *own)
 			break;
 		evals = evals_gather(calls, &next);
 		if (!evals && !router_is_owed(calls->router)) {
-			leader_wait(calls, next);
+			calls->leader_waits = true;
+			condition_wait(&calls->arrived, &calls->lock, next);
+			calls->leader_waits = false;
 			continue;
 		}
 		pthread_mutex_unlock(&calls->lock);
@@ -263,14 +258,6 @@ static void lead(struct calls *calls, const struct call *own)
 		pthread_mutex_lock(&calls->lock);
 	}
 	leader_hand_over(calls);
-}
-
-/* Ends the evals of a call in a fork's child. */
-static void calls_refuse(struct call *call, struct eval *evals, size_t count)
-{
-	error_set(&call->error, TW_INVALID, CALLS_INHERITED);
-	for (size_t i = 0; i < count; i++)
-		eval_end(&evals[i], TW_INVALID, NULL);
 }
 
 void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count)
@@ -283,7 +270,9 @@ void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t
 	if (!count)
 		return;
 	if (!calls_are_own(calls)) {
-		calls_refuse(call, evals, count);
+		error_set(&call->error, TW_INVALID, CALLS_INHERITED);
+		for (size_t i = 0; i < count; i++)
+			eval_end(&evals[i], TW_INVALID, NULL);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {

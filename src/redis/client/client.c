@@ -515,19 +515,14 @@ static void adding_note(struct adding *adding, size_t index, enum tw_status stat
 	adding->error.status = status;
 }
 
-static const struct script *adding_script(const struct adding *adding, size_t index)
-{
-	if (adding->infos)
-		return adding->infos[index].state == TW_REDIS_DEAD ? &script_dead_add
-								   : &script_restore;
-	return add_script(&adding->tasks[index]);
-}
-
 /* Returns the eval for the task: the last one of its shard that may take more, or a new one. */
 static struct eval *adding_eval(struct adding *adding, size_t number)
 {
 	const struct tw_redis_task *task = adding_task(adding, number);
-	const struct script *script = adding_script(adding, number);
+	const struct tw_redis_info *info = adding->infos ? &adding->infos[number] : NULL;
+	const struct script *script = !info                          ? add_script(task)
+				      : info->state == TW_REDIS_DEAD ? &script_dead_add
+								     : &script_restore;
 	bool alone =
 		script != &script_add && script != &script_group_add && script != &script_restore;
 	unsigned shard = space_shard(&adding->redis->space, task->key, task->key_size);
@@ -546,14 +541,6 @@ static struct eval *adding_eval(struct adding *adding, size_t number)
 	if (alone)
 		adding->shared = adding->used;
 	return eval;
-}
-
-static void adding_add(struct adding *adding, struct eval *eval, size_t index, int64_t at_ms)
-{
-	if (adding->infos)
-		restore_write(adding->call, eval, &adding->infos[index]);
-	else
-		add_write(adding->call, eval, &adding->tasks[index], at_ms);
 }
 
 /* Asks for the server's time, if a task needs it. In a cluster the nodes' clocks may differ, and a
@@ -587,7 +574,10 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 		}
 		work->eval = adding_eval(adding, base + i);
 		work->place = work->eval->answers;
-		adding_add(adding, work->eval, base + i, at_ms);
+		if (adding->infos)
+			restore_write(adding->call, work->eval, &adding->infos[base + i]);
+		else
+			add_write(adding->call, work->eval, &adding->tasks[base + i], at_ms);
 	}
 	for (size_t i = 0; i < adding->used; i++)
 		if (adding->evals[i].script->hints)

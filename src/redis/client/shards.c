@@ -18,32 +18,31 @@ enum {
 	COUNT_ADDED
 };
 
-/* Adds the counts of a shard. No reply (NULL) means that they are missing. */
-static void stats_add(struct tw_redis_stats *stats, const redisReply *reply)
-{
-	int64_t next;
-
-	if (!reply) {
-		stats->missing++;
-		return;
-	}
-	next = reply->element[COUNT_NEXT]->integer;
-	stats->now_ms = reply->element[COUNT_NOW]->integer;
-	stats->tasks += (uint64_t)reply->element[COUNT_TASKS]->integer;
-	stats->due += (uint64_t)reply->element[COUNT_DUE]->integer;
-	stats->started += (uint64_t)reply->element[COUNT_STARTED]->integer;
-	stats->dead += (uint64_t)reply->element[COUNT_DEAD]->integer;
-	stats->paused += (uint64_t)reply->element[COUNT_PAUSED]->integer;
-	stats->recurring += (uint64_t)reply->element[COUNT_RECURRING]->integer;
-	stats->added += (uint64_t)reply->element[COUNT_ADDED]->integer;
-	if (next >= 0 && (!stats->next_ms || next < stats->next_ms))
-		stats->next_ms = next;
-}
-
+/* Adds up the counts of the shards. No reply (NULL) means that they are missing. */
 static enum tw_status stats_read(void *result, const struct eval *evals, unsigned shards)
 {
-	for (unsigned shard = 0; shard < shards; shard++)
-		stats_add(result, evals[shard].reply);
+	struct tw_redis_stats *stats = result;
+
+	for (unsigned shard = 0; shard < shards; shard++) {
+		redisReply *const *counts = evals[shard].reply ? evals[shard].reply->element : NULL;
+		int64_t next;
+
+		if (!counts) {
+			stats->missing++;
+			continue;
+		}
+		next = counts[COUNT_NEXT]->integer;
+		stats->now_ms = counts[COUNT_NOW]->integer;
+		stats->tasks += (uint64_t)counts[COUNT_TASKS]->integer;
+		stats->due += (uint64_t)counts[COUNT_DUE]->integer;
+		stats->started += (uint64_t)counts[COUNT_STARTED]->integer;
+		stats->dead += (uint64_t)counts[COUNT_DEAD]->integer;
+		stats->paused += (uint64_t)counts[COUNT_PAUSED]->integer;
+		stats->recurring += (uint64_t)counts[COUNT_RECURRING]->integer;
+		stats->added += (uint64_t)counts[COUNT_ADDED]->integer;
+		if (next >= 0 && (!stats->next_ms || next < stats->next_ms))
+			stats->next_ms = next;
+	}
 	return TW_OK;
 }
 

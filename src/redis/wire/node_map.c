@@ -75,12 +75,6 @@ struct node *node_map_find_named(struct node_map *map, struct node *teller, cons
 	return node;
 }
 
-void node_map_set_only(struct node_map *map, const struct node *node)
-{
-	for (unsigned slot = 0; slot < SLOTS; slot++)
-		node_map_move(map, slot, node);
-}
-
 void node_map_move(struct node_map *map, unsigned slot, const struct node *node)
 {
 	for (size_t i = 0; i < map->count; i++)

@@ -85,8 +85,6 @@ struct node *node_map_find_named(struct node_map *map, struct node *teller, cons
 				 int port);
 /* Notes that the node has the slot from now on. */
 void node_map_move(struct node_map *map, unsigned slot, const struct node *node);
-/* Notes that the node has all slots. */
-void node_map_set_only(struct node_map *map, const struct node *node);
 
 /* Returns the node's state. Checks its connection once in a pass. */
 enum node_state node_look(struct node_map *map, struct node *node);

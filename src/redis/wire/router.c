@@ -73,7 +73,8 @@ enum tw_status router_open(struct router *router, const struct settings *setting
 			return error_set(&router->error, TW_NO_MEMORY, "out of memory");
 		attempt_make(&attempt, settings);
 		node_take_attempt(&router->map, node, &attempt);
-		node_map_set_only(&router->map, node);
+		for (unsigned slot = 0; slot < SLOTS; slot++)
+			node_map_move(&router->map, slot, node);
 		router->error = attempt.error;
 		status = attempt.status;
 		if (status != TW_REDIS_UNREACHABLE)
@@ -393,12 +394,6 @@ static void lose_reply(struct router *router, struct eval *eval)
 		eval_stop(router, eval, TW_REDIS_OUTCOME_UNKNOWN);
 }
 
-static void eval_hold(struct eval *eval, redisReply *reply)
-{
-	eval->reply = reply;
-	node_append(eval->node, eval, EVAL_HELD);
-}
-
 /* Ends a change with what the waits behind it have said. */
 static void end_held(struct router *router, struct eval *eval)
 {
@@ -423,14 +418,6 @@ static bool is_confirmed(const redisReply *reply)
 	if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
 		reply = reply->element[0];
 	return reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
-}
-
-/* Takes the reply to the mark. An error means that the waits may be for nothing. */
-static void take_mark(struct node *node, const redisReply *reply)
-{
-	if (reply && reply->type == REDIS_REPLY_ERROR)
-		error_set(&node->wait, TW_REDIS_OUTCOME_UNKNOWN,
-			  "the change is made, but not confirmed: %.150s", reply->str);
 }
 
 /* Takes the reply to a wait, or NULL if the connection is broken. The held evals end after the
@@ -465,7 +452,8 @@ static void take_reply(struct router *router, struct eval *eval, redisReply *rep
 			  "the script %s has replied what it never would", eval->script->name);
 		eval_stop(router, eval, TW_REDIS_FAILED);
 	} else if (eval->node->connection.waits && eval->script->lasting) {
-		eval_hold(eval, reply);
+		eval->reply = reply;
+		node_append(eval->node, eval, EVAL_HELD);
 	} else {
 		eval_end(eval, TW_OK, reply);
 	}
@@ -480,7 +468,10 @@ static void read_eval(struct router *router, struct eval *eval, redisReply *repl
 		node_map_read(&router->map, eval->node, reply);
 		freeReplyObject(reply);
 	} else if (eval == &eval->node->mark) {
-		take_mark(eval->node, reply);
+		/* After an error the waits may be for nothing. */
+		if (reply && reply->type == REDIS_REPLY_ERROR)
+			error_set(&eval->node->wait, TW_REDIS_OUTCOME_UNKNOWN,
+				  "the change is made, but not confirmed: %.150s", reply->str);
 		freeReplyObject(reply);
 	} else if (!eval->script) {
 		take_wait(router, eval, reply);

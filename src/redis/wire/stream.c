@@ -216,15 +216,6 @@ static int unix_connect(const char *path, tw_duration deadline)
 	}
 }
 
-/* Returns the end of the next address's share of the time left, so a silent address leaves time for
- * the others. */
-static tw_duration share_end(tw_duration deadline, int addresses)
-{
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-
-	return now + (deadline - now) / addresses;
-}
-
 /* Tries the host's addresses in their order. *reason becomes the error of the last one. */
 static int host_connect(const struct address *address, tw_duration deadline, const char **reason)
 {
@@ -244,9 +235,13 @@ static int host_connect(const struct address *address, tw_duration deadline, con
 	for (const struct addrinfo *at = found; at; at = at->ai_next)
 		left++;
 	errno = ETIMEDOUT;
-	for (const struct addrinfo *at = found; at && descriptor < 0; at = at->ai_next)
-		descriptor =
-			socket_connect(at->ai_addr, at->ai_addrlen, share_end(deadline, left--));
+	for (const struct addrinfo *at = found; at && descriptor < 0; at = at->ai_next) {
+		tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+		/* A silent address leaves time for the others. */
+		descriptor = socket_connect(at->ai_addr, at->ai_addrlen,
+					    now + (deadline - now) / left--);
+	}
 	if (descriptor < 0)
 		*reason = strerror(errno);
 	freeaddrinfo(found);

@@ -54,12 +54,6 @@ static long bio_control(BIO *bio, int eval, long number, void *pointer)
 	return eval == BIO_CTRL_FLUSH;
 }
 
-static int bio_create(BIO *bio)
-{
-	BIO_set_init(bio, 1);
-	return 1;
-}
-
 /* Makes the method. Returns NULL without memory. */
 static BIO_METHOD *method_create(void)
 {
@@ -70,7 +64,6 @@ static BIO_METHOD *method_create(void)
 	(void)BIO_meth_set_write(made, bio_write);
 	(void)BIO_meth_set_read(made, bio_read);
 	(void)BIO_meth_set_ctrl(made, bio_control);
-	(void)BIO_meth_set_create(made, bio_create);
 	return made;
 }
 
@@ -180,6 +173,7 @@ SSL *tls_begin(const struct settings *settings, int descriptor, const char *host
 		SSL_free(tls);
 		return NULL;
 	}
+	BIO_set_init(bio, 1);
 	BIO_set_data(bio, (void *)(intptr_t)descriptor);
 	SSL_set_bio(tls, bio, bio);
 	SSL_set_connect_state(tls);

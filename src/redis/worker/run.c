@@ -125,10 +125,3 @@ void runner_end(struct runner *runner, struct run *run)
 	atomic_fetch_sub_explicit(run->running, 1, memory_order_relaxed);
 	mailbox_put(runner->mailbox, run);
 }
-
-void runner_take_back(struct runner *runner, struct run_list *runs)
-{
-	pthread_mutex_lock(&runner->lock);
-	run_list_move(runs, &runner->waiting);
-	pthread_mutex_unlock(&runner->lock);
-}

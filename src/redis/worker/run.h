@@ -103,7 +103,5 @@ struct run *runner_take(struct runner *runner);
 void runner_return(struct runner *runner, struct run *run);
 /* Takes the end of a run. The lock is held. */
 void runner_end(struct runner *runner, struct run *run);
-/* Takes back the runs that have not begun. */
-void runner_take_back(struct runner *runner, struct run_list *runs);
 
 #endif

@@ -290,8 +290,6 @@ bool groups_leave(struct source *source, struct eval *eval);
 
 /* ---- worker_present.c: a worker reports to its namespaces that it is present ---- */
 
-/* Returns whether a turn that is made anyway should report. */
-bool present_is_due(const struct source *source);
 void present_write(struct source *source, struct eval *eval);
 
 /* ---- worker_shards.c: when a worker looks at which shard ---- */

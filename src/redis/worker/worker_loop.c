@@ -74,12 +74,15 @@ static bool hear(struct tw_redis_worker *worker)
 
 static void give_back_waiting(struct tw_redis_worker *worker)
 {
+	struct runner *handlers = &worker->handlers.runner;
 	struct run_list back;
 	struct run *run;
 
 	run_list_init(&back);
 	callbacks_give_back(&worker->callbacks);
-	runner_take_back(&worker->handlers.runner, &back);
+	pthread_mutex_lock(&handlers->lock);
+	run_list_move(&back, &handlers->waiting);
+	pthread_mutex_unlock(&handlers->lock);
 	while ((run = run_list_take(&back))) {
 		run->given_back = true;
 		worker_end_run(worker, run);

@@ -134,24 +134,20 @@ void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *
 		worker->options.notice(worker->options.context, error);
 }
 
-/* Returns whether the step's script failed, or the wait behind its change did. */
-static bool step_failed(const struct step *step)
-{
-	return step->eval.status == TW_REDIS_FAILED ||
-	       (step->eval.status == TW_REDIS_OUTCOME_UNKNOWN && !step->eval.away);
-}
-
 /* Reports a step that failed, once while it fails for the same reason. */
 static void failure_note(struct tw_redis_worker *worker, const struct step *step)
 {
 	const struct source *source = step->shard->source;
 	struct trouble *failure = &worker->failure;
 	bool own = is_trouble_of(worker, failure, step);
+	/* The script did, or the wait behind its change. */
+	bool failed = step->eval.status == TW_REDIS_FAILED ||
+		      (step->eval.status == TW_REDIS_OUTCOME_UNKNOWN && !step->eval.away);
 	struct tw_redis_error error;
 
 	if (step->eval.status == TW_OK && own)
 		failure->step = NULL;
-	if (!step_failed(step) || (failure->step && !own))
+	if (!failed || (failure->step && !own))
 		return;
 	error_set(&error, step->eval.status, "namespace %s, shard %u: %s",
 		  source->redis->space.name, step->shard->number, step->shard->error.text);

@@ -20,11 +20,6 @@
 enum { TEXT_ROOM = 512 };
 static const tw_duration present_apart = 5 * TW_SECOND;
 
-bool present_is_due(const struct source *source)
-{
-	return !source->worker->stopping && clock_read_real(CLOCK_MONOTONIC) >= source->present_at;
-}
-
 /* Writes "shop-3:4711 60000 ...": host and process, milliseconds since the start, counts. */
 static void text_write(const struct source *source, tw_duration now, char *text)
 {

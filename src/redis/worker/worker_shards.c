@@ -21,17 +21,12 @@ static void shard_become_due(void *argument)
 	shard->timer.id = 0;
 }
 
-/* Returns the interval of a shard's polls. */
-static tw_duration shard_poll(const struct source *source)
-{
-	return hints_are_connected(&source->worker->hints) ? poll_with_hints
-							   : source->worker->options.poll;
-}
-
 void shard_look_in(struct worker_shard *shard, tw_duration wait)
 {
-	struct tw_wheel *wheel = shard->source->worker->wheel;
-	tw_duration poll = shard_poll(shard->source);
+	struct tw_redis_worker *worker = shard->source->worker;
+	struct tw_wheel *wheel = worker->wheel;
+	tw_duration poll =
+		hints_are_connected(&worker->hints) ? poll_with_hints : worker->options.poll;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	tw_duration at = wait > 0 ? time_add(now, wait < poll ? wait : poll) : 0;
 

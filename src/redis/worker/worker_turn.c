@@ -472,7 +472,8 @@ static void step_present(struct source *source)
 {
 	struct worker_shard *shard = &source->shards[0];
 
-	if (present_is_due(source) && !shard->steps[STEP_PRESENT].under_way)
+	if (!source->worker->stopping && !shard->steps[STEP_PRESENT].under_way &&
+	    clock_read_real(CLOCK_MONOTONIC) >= source->present_at)
 		present_write(source, &step_begin(shard, STEP_PRESENT)->eval);
 }
 
