@@ -7,6 +7,7 @@
 
 #include <sys/resource.h>
 
+#include "support/ends.h"
 #include "support/http_server.h"
 #include "support/runs.h"
 
@@ -129,6 +130,8 @@ static int open_started(void **state)
 {
 	int result = open_all(state);
 
+	/* The worker is stopped when the case has ended. */
+	ends_begin();
 	start(*state);
 	return result;
 }
@@ -665,7 +668,7 @@ STORED(opened, handler_may_take_callbacks_too)
 	struct tw_redis_worker_options options = {.handler_for_callbacks = true};
 
 	runs_attach(&runs, &options);
-	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, &options, NULL), TW_OK);
+	worker_start(&fixture->options, &options);
 	add_call(fixture, "a", "/200");
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	assert_int_equal(runs_count_of(&runs, "a"), 1);
