@@ -37,8 +37,8 @@ struct alarm {
 		struct schedule *schedule; /* where the class is TIMER_PERIODIC */
 	};
 	_Atomic uint64_t word;        /* generation and flags: see alarm.c */
-	struct inbox_link change;     /* in the inbox of the table */
 	_Atomic tw_duration deadline; /* by its last set */
+	struct inbox_link change;     /* in the inbox of the table */
 };
 
 /* What a struct tw_alarm has in it. */
