@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends close what a case has opened. They are for the main thread. */
+/* Ends close what a case has opened. Any thread may call the first two functions. */
 #ifndef SUPPORT_ENDS_H
 #define SUPPORT_ENDS_H
 
