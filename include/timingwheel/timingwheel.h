@@ -23,10 +23,10 @@
  *    of `interval`. The timer runs within one tick of the deadline, plus the time that the commands
  *    before it and the tasks before it in the pool take. One exception: a move to less than one
  *    interval runs the task at once.
- *  - The commands of one thread take effect in the order in which the thread gave them. Calls for
- *    timers by handle and for alarms take effect at once: they do not wait for commands before
- *    them. A drain, a stop of the wheel and a call that waits for an answer see all calls that the
- *    same thread made before them, and none that it made after them.
+ *  - The commands of one thread take effect in the order in which the thread gave them. Resets and
+ *    stops by handle, and calls for alarms, take effect at once: they do not wait for commands
+ *    before them. A drain, a stop of the wheel and a call that waits for an answer see all calls
+ *    that the same thread made before them.
  *
  * These rules hold for every call:
  *  - Any thread may make it, at any time, also in a task. tw_destroy is the last call on a wheel.
@@ -193,8 +193,7 @@ struct tw_task {
 	size_t key_size; /* bytes */
 	void *value;     /* the value as given; the called function owns it */
 	/* The deadline on the wheel's clock: the time of the call plus the delay. A set's delay
-	 * under one interval counts as one interval. The deadline is not rounded to a tick, except
-	 * that of an alarm. */
+	 * under one interval counts as one interval. The deadline is not rounded to a tick. */
 	tw_duration deadline;
 	/* The time now minus the deadline, at least 0. It is 0 when a move to less than one
 	 * interval runs the task before its deadline. */
@@ -477,7 +476,7 @@ enum tw_missed {
  *
  * Returns:
  *   TW_OK         the timer is armed
- *   TW_FULL       max_pending is reached
+ *   TW_FULL       there is no room, as for tw_set_timer
  *   TW_NO_MEMORY  nothing was armed
  */
 TW_CHECKED
@@ -494,7 +493,7 @@ TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, v
  * Returns:
  *   TW_OK         the timer is armed
  *   TW_INVALID    period ≤ 0, or `missed` is out of range
- *   TW_FULL       max_pending is reached
+ *   TW_FULL       there is no room, as for tw_set_timer
  *   TW_NO_MEMORY  nothing was armed
  */
 TW_CHECKED
@@ -517,7 +516,7 @@ TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_dur
  * Returns:
  *   TW_OK         the timer is armed
  *   TW_NOT_FOUND  the first time is not later than now: the schedule has ended
- *   TW_FULL       max_pending is reached
+ *   TW_FULL       there is no room, as for tw_set_timer
  *   TW_NO_MEMORY  nothing was armed
  */
 TW_CHECKED
@@ -789,12 +788,11 @@ TW_API int tw_fd(struct tw_wheel *wheel);
  * Moves a manual clock forward by `by` nanoseconds, tick by tick.
  *
  * The call applies the commands accepted before it, and returns when all that became due has been
- * handed over. With TW_WORKERS_INLINE the tasks have also run: tick by tick. Within a tick, and
- * whatever their deadlines, timers with keys run in the order of their last commands, timers by
- * handle in the order in which they were set, and there is no order between the two. For a repeated
- * run, the end of the run before it counts as a set. Alarms, and timers that tw_timer_reset has
- * moved, run at their tick, in no order with its other timers. With `by` 0 the call applies
- * commands and runs what is due. The clock ends at TW_FOREVER.
+ * handed over. With TW_WORKERS_INLINE the tasks have also run: tick by tick, and within a tick in
+ * the order of the timers' last commands, whatever their deadlines. For a repeated run, the end of
+ * the run before it counts as a command. Alarms, and timers that tw_timer_reset has moved, run at
+ * their tick, in no order with its other timers. With `by` 0 the call applies commands and runs
+ * what is due. The clock ends at TW_FOREVER.
  *
  * Returns:
  *   TW_OK       the clock has moved

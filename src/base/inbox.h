@@ -9,13 +9,13 @@
  *
  * Which calls may run together (x), and which may not (-):
  *
- *                        add   first, take   is_empty, has_some
- *   add                  x     x             x
- *   first, take          x     -             -
- *   is_empty, has_some   x     -             -
+ *                         add   take, take_oldest   is_empty, has_some
+ *   add                   x     x                   x
+ *   take, take_oldest     x     -                   -
+ *   is_empty, has_some    x     -                   -
  *
  * Only the owner may call those of the last two lines.
- * Linearization: add at its exchange; first at its exchange, take at its change of `taken`.
+ * Linearization: add at its exchange; take at its exchange, or at its change of `taken`.
  */
 #ifndef INBOX_H
 #define INBOX_H
@@ -46,13 +46,13 @@ static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 	/* relaxed: the exchange below decides. */
 	link->next = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
 	/* seq_cst: publishes the link before the caller looks for a sleeping owner; pairs with
-	 * inbox_turn() and inbox_has_some(). */
+	 * inbox_take() and inbox_has_some(). */
 	while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &link->next, link,
 						      memory_order_seq_cst, memory_order_relaxed))
 		continue;
 }
 
-/* Returns whether inbox_first() would find no link. Only the owner may call this; before it sleeps
+/* Returns whether inbox_take() would find no link. Only the owner may call this; before it sleeps
  * it must call inbox_has_some(). */
 static inline bool inbox_is_empty(const struct inbox *inbox)
 {
@@ -60,38 +60,45 @@ static inline bool inbox_is_empty(const struct inbox *inbox)
 	return !inbox->taken && !atomic_load_explicit(&inbox->newest, memory_order_relaxed);
 }
 
-/* Makes the inbox's last list its first: that of all links that have come, the oldest first. */
-static inline void inbox_turn(struct inbox *inbox)
+/* Takes a link, the newest of those taken together, or returns NULL if there is none. Only the
+ * owner may call this. */
+static inline struct inbox_link *inbox_take(struct inbox *inbox)
 {
-	struct inbox_link *link;
+	struct inbox_link *link = inbox->taken;
 
-	/* relaxed: the owner looks for later links before it sleeps. */
-	if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
-		return;
-	/* acquire: sees what was done before the links were added; pairs with inbox_add(). */
-	link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
-	inbox->takes++;
-	while (link) {
+	if (!link) {
+		/* relaxed: the owner looks for later links before it sleeps. */
+		if (!atomic_load_explicit(&inbox->newest, memory_order_relaxed))
+			return NULL;
+		/* acquire: sees what was done before the links were added; pairs with
+		 * inbox_add(). */
+		link = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
+		inbox->takes++;
+	}
+	inbox->taken = link->next;
+	return link;
+}
+
+/*
+ * Takes a link, the oldest of those taken together, or returns NULL if there is none. It reverses
+ * all that have come in one call. Only the owner may call this, and never mixed with inbox_take().
+ */
+static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
+{
+	bool is_turned = inbox->taken;
+	struct inbox_link *link = inbox_take(inbox);
+	struct inbox_link *oldest = NULL;
+
+	while (link && !is_turned) {
 		struct inbox_link *next = link->next;
 
-		link->next = inbox->taken;
-		inbox->taken = link;
+		link->next = oldest;
+		oldest = link;
 		link = next;
 	}
-}
-
-/* Returns the link that was added first, or NULL if there is none. Only the owner may call this. */
-static inline struct inbox_link *inbox_first(struct inbox *inbox)
-{
-	if (!inbox->taken)
-		inbox_turn(inbox);
-	return inbox->taken;
-}
-
-/* Takes that link, which must be there. Only the owner may call this. */
-static inline void inbox_take(struct inbox *inbox)
-{
-	inbox->taken = inbox->taken->next;
+	if (oldest)
+		inbox->taken = oldest->next;
+	return is_turned ? link : oldest;
 }
 
 /* Returns a mark behind the links that are there now. Only the owner may call this. */

@@ -8,8 +8,8 @@
  *   RUNNING  its function is being called; AWAY, too
  *   AWAY     the owner has handed it over; cleared when the job is done
  *   FILED    it is in the wheel, or on its way there
- *   LISTED   it is in the inbox of the owner, once; the thread that sets the flag adds it, the
- *            owner clears it
+ *   LISTED   the owner is to see it: it is in an inbox, once, or its first set is in the command
+ *            queue; the thread that sets the flag adds it, the owner clears it
  *   CLOSED   it can't be set any more; so it is not ARMED
  *   LAST     CLOSED, and when it is idle a handle's is freed, and another's function is called that
  *            a close was given. A destroy sets CLOSED alone
@@ -56,10 +56,11 @@
  * The argument of a handle goes with the answer to a stop: TW_OK gives it to the caller at once,
  * TW_REARMED once the run has ended, TW_RUNNING to the run; after LAST an earlier stop has decided.
  *
- * Invariant: an alarm that is FILED, and not LISTED, is in the wheel, at its deadline or an earlier
- * one, also if it is not ARMED. So the owner need not know of a deadline that moves later, nor of a
- * stop of a program's alarm, nor of a set after that which is not sooner: it finds out when the
- * earlier deadline comes. Of a handle's stop it learns, for its memory is to come back.
+ * Invariant: an alarm that is FILED, and not LISTED, is in the wheel at its deadline or an earlier
+ * one, or in the owner's list for the next turn, also if it is not ARMED. So the owner need not
+ * know of a deadline that moves later, nor of a stop of a program's alarm, nor of a set after that
+ * which is not sooner: it finds out when the earlier deadline comes. Of a handle's stop it learns,
+ * for its memory is to come back.
  *
  * No look at the deadline decides that a run begins but the one of alarm_begin(), under the lock.
  * What the owner reads it reads of one moment, flags and deadline; of a set that comes after that
@@ -103,19 +104,6 @@ void alarm_table_destroy(struct alarm_table *table)
 {
 	pthread_cond_destroy(&table->run_ended);
 	pthread_mutex_destroy(&table->lock);
-}
-
-void alarm_table_note_drain(struct alarm_table *table)
-{
-	/* relaxed: a thread that knows of the drain has learnt of it by other means. */
-	atomic_fetch_add_explicit(&table->drains, 1, memory_order_relaxed);
-}
-
-/* The alarm, which is the caller's, is about to go to the inbox. */
-static inline void alarm_date(struct alarm_table *table, struct alarm *alarm)
-{
-	/* relaxed: see alarm_table_note_drain(). */
-	alarm->timer.pending_set = atomic_load_explicit(&table->drains, memory_order_relaxed);
 }
 
 /* ---- Changing the word ---- */
@@ -173,11 +161,11 @@ static void alarm_unlock_last(struct alarm *alarm, uint64_t word)
 
 /* Adds the alarm to the inbox if the change has set LISTED, and returns whether it has. It is the
  * caller's last touch. */
-static bool alarm_list(struct alarm_table *table, struct alarm *alarm, uint64_t from, uint64_t to)
+static bool alarm_list(struct inbox *inbox, struct alarm *alarm, uint64_t from, uint64_t to)
 {
 	if (!(to & ~from & LISTED))
 		return false;
-	inbox_add(&table->changed, &alarm->change);
+	inbox_add(inbox, &alarm->change);
 	return true;
 }
 
@@ -231,18 +219,15 @@ void alarm_init(struct alarm *alarm, run_fn *run, void *argument)
 	atomic_init(&alarm->deadline, 0);
 }
 
-void alarm_begin_life(struct alarm_table *table, struct alarm *alarm, tw_duration deadline,
-		      bool for_now)
+void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now)
 {
 	/* relaxed: no other thread knows of it yet. */
 	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_relaxed);
 
 	word = (word & ~(uint64_t)CLOSED) | ARMED | LISTED | FILED | (for_now ? NOW : 0);
-	alarm_date(table, alarm);
 	alarm_store_deadline(alarm, deadline);
 	/* What was done with it before, and what is new, for those that ask by an id. */
 	alarm_unlock(alarm, word);
-	inbox_add(&table->changed, &alarm->change);
 }
 
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
@@ -262,7 +247,9 @@ enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_
 		to |= LISTED | FILED;
 	alarm_store_deadline(alarm, deadline);
 	alarm_unlock(alarm, to);
-	*changed = alarm_list(table, alarm, word, to);
+	*changed = to & ~word & LISTED;
+	if (*changed)
+		inbox_add(generation ? &table->changed : &table->alarms, &alarm->change);
 	return TW_OK;
 }
 
@@ -304,7 +291,7 @@ enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm, ui
 		*value = alarm->timer.value;
 	to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
 	alarm_unlock(alarm, to);
-	*changed = alarm_list(table, alarm, word, to);
+	*changed = alarm_list(&table->stopped, alarm, word, to);
 	return status;
 }
 
@@ -324,7 +311,7 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
 	alarm->function = closed;
 	to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
 	alarm_unlock(alarm, to);
-	*changed = alarm_list(table, alarm, word, to);
+	*changed = alarm_list(&table->alarms, alarm, word, to);
 	return TW_OK;
 }
 
@@ -384,16 +371,12 @@ void alarm_table_wait(struct alarm_table *table, const struct run *run)
 
 /* ---- The owner ---- */
 
-struct alarm *alarm_take_changed(struct alarm_table *table, uint16_t drains)
+struct alarm *alarm_take_from(struct alarm_table *table, struct inbox *inbox)
 {
-	struct inbox_link *link = inbox_first(&table->changed);
-	struct alarm *alarm = link ? list_entry(link, struct alarm, change) : NULL;
+	struct inbox_link *link =
+		inbox == &table->alarms ? inbox_take_oldest(inbox) : inbox_take(inbox);
 
-	if (!alarm ||
-	    (timer_is_handle(&alarm->timer) && (int16_t)(alarm->timer.pending_set - drains) > 0))
-		return NULL;
-	inbox_take(&table->changed);
-	return alarm;
+	return link ? list_entry(link, struct alarm, change) : NULL;
 }
 
 /* Touches a program's alarm that is not ARMED no more. */
@@ -441,12 +424,7 @@ void alarm_leave(struct alarm *alarm)
 	while (!alarm_exchange(alarm, word, word & ~(uint64_t)LISTED));
 }
 
-/* relaxed, both: nothing is read on account of the flag. */
-bool alarm_is_last(const struct alarm *alarm)
-{
-	return atomic_load_explicit(&alarm->word, memory_order_relaxed) & LAST;
-}
-
+/* relaxed: nothing is read on account of the flag. */
 bool alarm_is_away(const struct alarm *alarm)
 {
 	return atomic_load_explicit(&alarm->word, memory_order_relaxed) & AWAY;
@@ -464,18 +442,17 @@ bool alarm_let_go(struct alarm *alarm)
 	return true;
 }
 
-bool alarm_claim(struct alarm *alarm)
+bool alarm_claim(struct alarm *alarm, tw_duration time)
 {
-	tw_duration deadline;
 	uint64_t word;
 
 	do {
 		word = alarm_word(alarm);
-		deadline = alarm_deadline(alarm);
-		if (!(word & ARMED) || deadline > alarm->timer.deadline)
+		if (!(word & ARMED) || (!(word & NOW) && alarm_deadline(alarm) > time))
 			return false;
 	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)FILED) | AWAY));
-	alarm->timer.deadline = deadline;
+	/* What alarm_begin() may take for now. */
+	alarm->timer.deadline = time;
 	return true;
 }
 
@@ -507,10 +484,10 @@ bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run)
 		if (!(word & ARMED))
 			return false;
 	} while (!alarm_lock(alarm, word));
-	/* The clock may have gone back since the owner claimed the alarm. */
+	/* The clock may have gone back since the owner claimed the alarm, or it was set for now. */
 	due = due < now ? now : due;
 	deadline = alarm_deadline(alarm);
-	if (deadline > due) {
+	if (!(word & NOW) && deadline > due) {
 		alarm_unlock(alarm, word);
 		return false;
 	}
@@ -567,13 +544,12 @@ enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_dura
 		to |= LISTED | FILED;
 	if (is_handle && (to & LAST) && ran)
 		limit_give(places);
-	/* In the inbox it is for the owner to read. */
-	if (!(word & LISTED))
-		alarm_date(table, alarm);
 	alarm_unlock_last(alarm, to);
-	if (alarm_list(table, alarm, word, to))
+	if (alarm_list(is_handle ? &table->changed : &table->alarms, alarm, word, to))
 		return ALARM_BACK;
-	return is_handle && (to & (LAST | LISTED)) == LAST ? ALARM_GONE : ALARM_ENDED;
+	if (to & ARMED)
+		return ALARM_EXPECTED;
+	return is_handle && !(to & LISTED) ? ALARM_GONE : ALARM_ENDED;
 }
 
 void alarm_table_tell(struct alarm_table *table)

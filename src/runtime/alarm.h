@@ -77,21 +77,16 @@ static inline uint64_t alarm_closed_word(uint64_t generation)
 
 /* Knows the alarms that the owner is to see, and the threads that wait for a run. */
 struct alarm_table {
-	struct inbox changed;    /* taken by the owner */
-	_Atomic uint16_t drains; /* those asked for, so far */
-	atomic_size_t closing;   /* alarms closed whose functions have not returned */
+	/* Those that the owner is to see. None holds up the others. */
+	struct inbox alarms;   /* the program's: set sooner, closed, or back from a run */
+	struct inbox changed;  /* handles: set sooner, or back from a run */
+	struct inbox stopped;  /* handles */
+	atomic_size_t closing; /* alarms closed whose functions have not returned */
 	/* Threads that wait for a run to end. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
 	pthread_cond_t run_ended;
 };
-
-/*
- * Any thread notes that a drain is asked for, before it asks. A handle that goes to the inbox from
- * elsewhere than a pending set has the number of drains noted by then in `pending_set`: those do
- * not concern it, and all later ones do.
- */
-void alarm_table_note_drain(struct alarm_table *table);
 
 /* The table must be zeroed. */
 void alarm_table_init(struct alarm_table *table);
@@ -101,10 +96,9 @@ void alarm_table_destroy(struct alarm_table *table);
 
 /* Makes an alarm in zeroed memory of the program's. It ends by a close or a destroy. */
 void alarm_init(struct alarm *alarm, run_fn *run, void *argument);
-/* Sets a handle's alarm for the first time, and leaves it to the owner, which is to be woken. Its
- * timer's class and value, and its function or schedule, are there. */
-void alarm_begin_life(struct alarm_table *table, struct alarm *alarm, tw_duration deadline,
-		      bool for_now);
+/* Sets a handle's alarm for the first time. It is LISTED, so the caller leaves it to the owner, by
+ * a command. Its timer's class and value, and its function or schedule, are there. */
+void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now);
 /*
  * Sets it to a deadline, which has passed if it is for now. TW_CLOSED: it can't be set any more, or
  * has another generation. *changed says whether the owner is to be woken.
@@ -164,9 +158,15 @@ bool alarm_table_is_closing(const struct alarm_table *table);
 
 /* ---- Owner ---- */
 
-/* Takes the alarm that has waited longest to be seen to. Returns NULL if there is none, or if it
- * was set after a drain that is still to be done: `drains` are done. */
-struct alarm *alarm_take_changed(struct alarm_table *table, uint16_t drains);
+/* The owner's second look before it sleeps. */
+static inline bool alarm_table_has_some(const struct alarm_table *table)
+{
+	return inbox_has_some(&table->alarms) || inbox_has_some(&table->changed) ||
+	       inbox_has_some(&table->stopped);
+}
+/* Takes an alarm out of an inbox of the table, the program's in the order of their sets. Returns
+ * NULL if there is none. */
+struct alarm *alarm_take_from(struct alarm_table *table, struct inbox *inbox);
 
 /* What is to be done with an alarm that is in no list. */
 enum alarm_action {
@@ -174,16 +174,16 @@ enum alarm_action {
 	ALARM_FILE, /* it waits for its deadline, which the timer has got */
 	ALARM_END   /* it is to be freed, or its close's function is to be called */
 };
-/* Returns what is to be done with an alarm just taken from the inbox. *was_filed says whether it
- * had been set, and not handed over since. */
+/* Returns what is to be done with an alarm that was LISTED: just taken from an inbox, or set by a
+ * command. *was_filed says whether it had been set, and not handed over since. */
 enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed);
 /* Leaves the alarm, taken from the inbox, where it is: in a pending set that is being emptied. */
 void alarm_leave(struct alarm *alarm);
 /* Returns what is to be done with an alarm that has left the wheel, and does not run. */
 enum alarm_action alarm_look(struct alarm *alarm);
-/* The tick of the timer's deadline has come. Returns true if it is to be handed over to run: it is
- * set to that deadline or an earlier one. */
-bool alarm_claim(struct alarm *alarm);
+/* The tick of the timer's deadline has come, which is at `time`. Returns true if it is to be handed
+ * over to run: it is set to that time or an earlier one, or for now. */
+bool alarm_claim(struct alarm *alarm, tw_duration time);
 /* Returns whether it was handed over, and has not come back. */
 bool alarm_is_away(const struct alarm *alarm);
 /* Lets go of a disarmed alarm that is in no list. Returns false if it is on its way to the inbox,
@@ -203,10 +203,8 @@ enum alarm_state alarm_state(struct alarm *alarm, uint64_t *generation, tw_durat
 /* Takes a handle's alarm that left the wheel out of reach of stops and sets, with the deadline that
  * it has; it is away from then on. Returns false if it was stopped. */
 bool alarm_take(struct alarm *alarm);
-/* Returns whether it was stopped for good. */
-bool alarm_is_last(const struct alarm *alarm);
-/* Begins the run of an alarm that was claimed, and sets *run. Returns false if it was stopped, or
- * set to a deadline after `now`. */
+/* Begins the run of an alarm that was claimed, and sets *run and the timer's deadline. Returns
+ * false if it was stopped, or set to a deadline after `now`. */
 bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run);
 
 /* When a run began that was none. */
@@ -214,9 +212,10 @@ bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run);
 
 /* What an end leaves to do. */
 enum alarm_end {
-	ALARM_ENDED, /* nothing */
-	ALARM_BACK,  /* the owner is to be woken */
-	ALARM_GONE   /* a handle's alarm is the caller's, to be freed */
+	ALARM_ENDED,    /* nothing: it is idle, or its end is the owner's */
+	ALARM_EXPECTED, /* nothing: it is set, and the owner will find it in its inbox */
+	ALARM_BACK,     /* the owner is to be woken */
+	ALARM_GONE      /* a handle's alarm is the caller's, to be freed */
 };
 /*
  * Ends what a claim or a take began; alarm_table_tell() comes next. `began` is when its run began,

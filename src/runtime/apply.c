@@ -151,6 +151,10 @@ INLINED void owner_apply_command(struct owner *owner, const struct command *comm
 		owner_set(owner, command, guess);
 		return;
 	}
+	if (command->kind == COMMAND_SET_HANDLE) {
+		owner_apply_change(owner, command->alarm);
+		return;
+	}
 	if (command->kind == COMMAND_REMOVE)
 		owner_remove(owner, command, guess);
 	else
@@ -165,6 +169,8 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 	if (command->kind == COMMAND_SET) {
 		counter_add_ordered(&owner->out.counts.stopped, 1);
 		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
+	} else if (command->kind == COMMAND_SET_HANDLE) {
+		owner_apply_change(owner, command->alarm);
 	} else if (command->timer) {
 		timer_free(&owner->out.store, &owner->out.bin, command->timer);
 	}
@@ -263,7 +269,9 @@ static enum tw_status owner_look_up_handle(struct owner *owner, struct request *
 		return TW_RUNNING;
 	if (state == ALARM_IS_AWAY)
 		return TW_OK;
-	return state == ALARM_IS_FILED && timer_is_pending(&alarm->timer, owner->pending.number)
+	/* It may be on its way back to the wheel. */
+	return state == ALARM_IS_FILED && (timer_place(&alarm->timer) != TIMER_IN_WHEEL ||
+					   alarm->timer.pending_set == owner->pending.number)
 		       ? TW_OK
 		       : TW_NOT_FOUND;
 }
@@ -348,11 +356,16 @@ static size_t owner_peek(struct owner *owner, size_t most, bool *request_is_next
  */
 static __attribute__((noinline)) bool owner_has_seen_enough(struct owner *owner)
 {
+	const struct alarm_table *table = &owner->out.alarms;
 	struct owner_marks *marks = &owner->asked.marks;
 
 	if (marks->are_set)
-		return inbox_is_past(&owner->out.alarms.changed, marks->alarms);
-	marks->alarms = inbox_mark(&owner->out.alarms.changed);
+		return inbox_is_past(&table->alarms, marks->alarms) &&
+		       inbox_is_past(&table->changed, marks->changed) &&
+		       inbox_is_past(&table->stopped, marks->stopped);
+	marks->alarms = inbox_mark(&table->alarms);
+	marks->changed = inbox_mark(&table->changed);
+	marks->stopped = inbox_mark(&table->stopped);
 	marks->are_set = true;
 	return false;
 }

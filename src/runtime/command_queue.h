@@ -19,29 +19,34 @@
 #include "base/clock.h"
 #include "base/slab.h"
 
+struct alarm;
 struct keyed_timer;
 
 enum command_kind {
 	COMMAND_SET,
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW, /* the delay was under one interval */
-	COMMAND_REMOVE
+	COMMAND_REMOVE,
+	COMMAND_SET_HANDLE
 };
 
 enum { COMMAND_KEY_INLINE = 24 };
 
 /* 56 bytes. */
 struct command {
-	uint32_t hash; /* the key's */
+	uint32_t hash; /* the key's; 0 if there is no key */
 	uint16_t key_size;
 	uint8_t kind;     /* enum command_kind */
-	tw_duration time; /* set and move: the deadline */
+	tw_duration time; /* set and move by key: the deadline */
 	void *value;      /* set */
 	/*
 	 * A key too long for the cell travels in a timer. With a shorter one a set brings memory
 	 * for its timer that no thread has touched yet.
 	 */
-	struct keyed_timer *timer; /* move and remove: or NULL */
+	union {
+		struct keyed_timer *timer; /* move and remove: or NULL */
+		struct alarm *alarm;       /* set handle */
+	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };
 

@@ -237,47 +237,52 @@ INLINED void job_wake_owner(const struct work *work)
 }
 
 /* Frees the alarm, or wakes its owner, as its end has left it. */
-INLINED void job_end_alarm(struct work *work, tw_duration began)
+INLINED void job_end_alarm(struct work *work, enum alarm_end end)
 {
 	struct job_target *target = work->target;
-	struct alarm *alarm = timer_alarm(work->timer);
 
-	switch (alarm_end(target->alarms, alarm, began, target->places)) {
-	case ALARM_ENDED:
-		break;
-	case ALARM_BACK:
+	if (end == ALARM_BACK)
 		job_wake_owner(work);
-		break;
-	case ALARM_GONE:
-		handle_free(target->handles, &work->thread->bin->handles, alarm);
-		break;
-	}
+	else if (end == ALARM_GONE)
+		handle_free(target->handles, &work->thread->bin->handles, timer_alarm(work->timer));
 	alarm_table_tell(target->alarms);
 }
 
-/* Runs the alarm, unless it was stopped or set later since it was claimed. */
+/* Ends an alarm that has not begun: it was stopped, or set later, since it was claimed. */
+INLINED void job_pass_alarm(struct work *work, bool is_handle)
+{
+	enum alarm_end end = alarm_end(work->target->alarms, timer_alarm(work->timer),
+				       ALARM_NOT_RUN, work->target->places);
+	bool is_set = end == ALARM_BACK || end == ALARM_EXPECTED;
+
+	if (is_handle)
+		counter_add(&work->thread->counts[is_set ? JOB_UNBEGUN_RESET : JOB_UNBEGUN_REMOVED],
+			    1);
+	job_end_alarm(work, end);
+}
+
+/* Runs the alarm. */
 INLINED void job_run_alarm(struct work *work)
 {
+	struct job_target *target = work->target;
 	struct alarm *alarm = timer_alarm(work->timer);
 	bool is_handle = timer_is_handle(work->timer);
 	bool is_periodic = work->timer->class == TIMER_PERIODIC;
+	enum alarm_end end;
 
 	if (!alarm_begin(alarm, work->now, &work->task->run)) {
-		if (is_handle)
-			counter_add(&work->thread->counts[alarm_is_last(alarm) ? JOB_UNBEGUN_REMOVED
-									       : JOB_UNBEGUN_RESET],
-				    1);
-		job_end_alarm(work, ALARM_NOT_RUN);
+		job_pass_alarm(work, is_handle);
 		return;
 	}
 	work->task->deadline = work->timer->deadline;
 	work->task->lateness = lateness_at(work->now, work->timer->deadline);
 	job_run(work);
-	/* The end may ask the schedule. */
+	/* The end may ask the schedule, which may fork. */
 	if (is_periodic)
 		work->took = -work->began;
-	job_end_alarm(work, work->now);
-	job_end_in_child(work->target);
+	end = alarm_end(target->alarms, alarm, work->now, target->places);
+	job_end_in_child(target);
+	job_end_alarm(work, end);
 }
 
 /* Gives back the value of a handle that does not run, unless a stop has given it to its caller. */
@@ -310,7 +315,8 @@ INLINED void job_finish_alarm(struct work *work)
 	}
 	if (is_handle)
 		job_return_handle(work);
-	job_end_alarm(work, ALARM_NOT_RUN);
+	job_end_alarm(work, alarm_end(work->target->alarms, timer_alarm(work->timer), ALARM_NOT_RUN,
+				      work->target->places));
 }
 
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)

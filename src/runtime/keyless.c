@@ -72,7 +72,9 @@ static void owner_settle_alarm(struct owner *owner, struct alarm *alarm)
 
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 {
-	if (alarm_claim(alarm))
+	uint64_t tick = wheel_now(owner->pending.wheel);
+
+	if (alarm_claim(alarm, tick_time(&owner->clock.ticks, tick)))
 		return true;
 	owner_settle_alarm(owner, alarm);
 	return false;
@@ -103,7 +105,7 @@ void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 
 /* ---- Changes ---- */
 
-static void owner_apply_change(struct owner *owner, struct alarm *alarm)
+void owner_apply_change(struct owner *owner, struct alarm *alarm)
 {
 	struct timer *timer = &alarm->timer;
 	bool was_filed;
@@ -132,34 +134,41 @@ static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 	}
 }
 
-/* Takes up to PENDING_BATCH alarms. */
-static size_t owner_take_batch(struct owner *owner, struct alarm **batch)
+/* Sees to a batch of those in the inbox. Returns how many. */
+static size_t owner_apply_inbox(struct owner *owner, struct inbox *inbox)
 {
+	struct alarm *batch[PENDING_BATCH];
 	size_t count = 0;
 
 	while (count < PENDING_BATCH &&
-	       (batch[count] = alarm_take_changed(&owner->out.alarms, owner->pending.number))) {
+	       (batch[count] = alarm_take_from(&owner->out.alarms, inbox))) {
 		prefetch_to_write(&batch[count]->timer);
 		count++;
 	}
 	for (size_t i = 0; i < count; i++)
 		if (timer_place(&batch[i]->timer) == TIMER_IN_WHEEL)
 			wheel_prefetch(&batch[i]->timer);
+	for (size_t i = 0; i < count; i++)
+		owner_apply_change(owner, batch[i]);
 	return count;
 }
 
 size_t owner_apply_some_changes(struct owner *owner, size_t most)
 {
-	struct alarm *batch[PENDING_BATCH];
+	struct alarm_table *table = &owner->out.alarms;
 	size_t applied = 0;
-	size_t count;
+	bool more;
 
+	/* They take turns. Where a batch was not full, there were no more. */
 	do {
-		count = owner_take_batch(owner, batch);
-		for (size_t i = 0; i < count; i++)
-			owner_apply_change(owner, batch[i]);
-		applied += count;
-	} while (count == PENDING_BATCH && applied < most);
+		size_t changed = owner_apply_inbox(owner, &table->changed);
+		size_t alarms = owner_apply_inbox(owner, &table->alarms);
+		size_t stopped = owner_apply_inbox(owner, &table->stopped);
+
+		applied += changed + alarms + stopped;
+		more = changed == PENDING_BATCH || alarms == PENDING_BATCH ||
+		       stopped == PENDING_BATCH;
+	} while (more && applied < most);
 	owner->applied += applied;
 	owner_publish_pending(owner);
 	return applied;

@@ -18,12 +18,15 @@ bool owner_begin_next_turn(struct owner *owner);
  * answer. */
 static inline bool owner_has_changes(const struct owner *owner)
 {
-	return !inbox_is_empty(&owner->out.alarms.changed);
+	const struct alarm_table *table = &owner->out.alarms;
+
+	return !inbox_is_empty(&table->alarms) || !inbox_is_empty(&table->changed) ||
+	       !inbox_is_empty(&table->stopped);
 }
 /* Does what owner_apply_changes() does, where there are some. */
 size_t owner_apply_some_changes(struct owner *owner, size_t most);
-/* Sees to the alarms that were set, stopped or closed, or whose runs have ended, in that order, and
- * returns how many: less than `most`: all; more by a batch at the most. */
+/* Sees to the alarms that were set, stopped or closed, or whose runs have ended, and returns how
+ * many: less than `most`: all; more by a few batches at the most. */
 static inline size_t owner_apply_changes(struct owner *owner, size_t most)
 {
 	if (owner_has_changes(owner))
@@ -32,6 +35,8 @@ static inline size_t owner_apply_changes(struct owner *owner, size_t most)
 	return 0;
 }
 
+/* Does what owner_apply_changes() does for one alarm that is LISTED, and in no inbox. */
+void owner_apply_change(struct owner *owner, struct alarm *alarm);
 /* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
  * was filed again if it is still set. */
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);

@@ -64,7 +64,7 @@ void outbox_run(struct outbox *outbox, struct timer *timer, enum job_lane lane);
 void outbox_free(struct outbox *outbox, struct keyed_timer *timer);
 /* Hands back a keyed timer that will not run. */
 void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason reason);
-/* Leaves the function that a close of a handle or an alarm was given to the pool, or to the inline
+/* Leaves the function that a close of an alarm was given to the pool, or to the inline
  * jobs; the timer is freed there. */
 void outbox_close(struct outbox *outbox, struct timer *timer);
 /* Hands on what a drain took, or a stop (`drain` is NULL): a timer with a key, or a handle that was

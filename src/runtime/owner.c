@@ -346,7 +346,7 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
-	if (sleep == EVENT_COUNT_SLEEPING && inbox_has_some(&owner->out.alarms.changed))
+	if (sleep == EVENT_COUNT_SLEEPING && alarm_table_has_some(&owner->out.alarms))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
 }

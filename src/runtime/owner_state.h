@@ -49,6 +49,8 @@ struct drain_request {
 struct owner_marks {
 	bool are_set;
 	uint64_t alarms;
+	uint64_t changed;
+	uint64_t stopped;
 };
 
 /* Requests that are not answered at once: apply.c. */

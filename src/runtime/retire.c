@@ -81,7 +81,6 @@ void owner_drain(struct owner *owner, struct drain_request *request)
 	uint64_t now;
 
 	if (owner->is_stopped) {
-		owner->pending.number++;
 		pending_destroy(&fresh);
 		owner_end_drain(owner, &request->retirement);
 		return;

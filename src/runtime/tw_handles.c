@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls for timers by handle, done on the spot: see alarm.c. What one costs is mostly
- * the first touch of the handle, which is in no cache.
+ * The public calls for timers by handle. Setting one is a command like any other; resets and stops
+ * are done on the spot (alarm.c). What one costs is mostly the first touch of the handle, which is
+ * in no cache.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -23,20 +24,18 @@ static bool deadline_is_now(tw_duration deadline, tw_duration now)
 	return deadline <= now && deadline != TW_FOREVER;
 }
 
-/* Sets a timer that has its place. Returns false if there is no memory. */
-static bool wheel_set_placed(struct tw_wheel *wheel, const struct handle_set *set,
-			     struct tw_timer *timer)
+/* Takes the memory of a timer. Returns NULL if there is none. */
+static struct alarm *wheel_new_handle(struct tw_wheel *wheel, const struct handle_set *set,
+				      uint64_t *id)
 {
-	struct outbox *out = &wheel->owner.out;
 	struct schedule *schedule = set->schedule ? malloc(sizeof(*schedule)) : NULL;
 	struct alarm *alarm = NULL;
-	uint64_t id;
 
 	if (!set->schedule || schedule)
-		alarm = handle_new(&out->handles, &id);
+		alarm = handle_new(&wheel->owner.out.handles, id);
 	if (!alarm) {
 		free(schedule);
-		return false;
+		return NULL;
 	}
 	alarm->timer.class = schedule ? TIMER_PERIODIC : TIMER_HANDLE;
 	alarm->timer.value = set->argument;
@@ -46,13 +45,46 @@ static bool wheel_set_placed(struct tw_wheel *wheel, const struct handle_set *se
 	} else {
 		alarm->function = set->run;
 	}
-	/* Before it is set: its run may want to know it. */
+	return alarm;
+}
+
+/* Gives back a handle that no command took. */
+static void wheel_free_handle(struct tw_wheel *wheel, struct alarm *alarm)
+{
+	struct handle_table *table = &wheel->owner.out.handles;
+	struct slab_bin bin = {0};
+
+	handle_free(table, &bin, alarm);
+	slab_flush(&table->slab, &bin);
+}
+
+/* Sets a timer that has its place. */
+static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct handle_set *set,
+				       struct tw_timer *timer)
+{
+	struct command_cell *cell;
+	enum tw_status status;
+	struct alarm *alarm;
+	uint64_t position;
+	uint64_t id;
+
+	alarm = wheel_new_handle(wheel, set, &id);
+	if (!alarm)
+		return TW_NO_MEMORY;
+	status = wheel_claim(wheel, &cell, &position);
+	if (status != TW_OK) {
+		wheel_free_handle(wheel, alarm);
+		return status;
+	}
+	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	alarm_begin_life(&out->alarms, alarm, set->deadline,
-			 deadline_is_now(set->deadline, set->now));
-	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
-	return true;
+	alarm_begin_life(alarm, set->deadline, deadline_is_now(set->deadline, set->now));
+	cell->command.hash = 0;
+	cell->command.kind = COMMAND_SET_HANDLE;
+	cell->command.alarm = alarm;
+	wheel_publish(wheel, cell, position);
+	return TW_OK;
 }
 
 static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
@@ -67,10 +99,10 @@ static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct hand
 		return status == TW_OK ? TW_INVALID : status;
 	if (!limit_take(places))
 		return wheel_refuse(wheel);
-	if (wheel_set_placed(wheel, set, timer))
-		return TW_OK;
-	limit_give(places);
-	return TW_NO_MEMORY;
+	status = wheel_set_placed(wheel, set, timer);
+	if (status != TW_OK)
+		limit_give(places);
+	return status;
 }
 
 /* The answer where no timer is set: the wheel's state, or else TW_INVALID. */

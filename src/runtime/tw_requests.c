@@ -64,7 +64,6 @@ enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *conte
 		limit_give(&wheel->owner.drains);
 		return TW_NO_MEMORY;
 	}
-	alarm_table_note_drain(&wheel->owner.out.alarms);
 	wheel_ask(wheel, &request->request);
 	return TW_OK;
 }

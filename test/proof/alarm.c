@@ -78,6 +78,11 @@ static tw_duration time_now(void)
 	return atomic_load_explicit(&now, memory_order_relaxed);
 }
 
+static uint64_t owner_tick(void)
+{
+	return (uint64_t)time_now();
+}
+
 /* ---- The argument ---- */
 
 /* A run writes to these plain variables, and so does a destroy that has returned. */

@@ -6,7 +6,7 @@
  *   FIRST, SECOND, THIRD   what these threads do: DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET (to
  *                          a later deadline), DO_RESET_SOONER, DO_MAKE (another timer, maybe in
  *                          its memory), DO_MAKE_STOP (and stop it)
- *   PLACE                  where the timer is when they begin: IN_INBOX, IN_WHEEL, IN_POOL
+ *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after this number of runs
  *   TAKES                  RUNS: due timers run; DRAINS: a drain takes them
  *   ASKS                   1: the owner is asked for the deadline in each of its rounds
@@ -21,7 +21,7 @@
 #include "proof_alarm.h"
 
 enum event { DO_NOTHING, DO_STOP, DO_STOP_WAIT, DO_RESET, DO_RESET_SOONER, DO_MAKE, DO_MAKE_STOP };
-enum first_place { IN_INBOX, IN_WHEEL, IN_POOL };
+enum first_place { IN_QUEUE, IN_WHEEL, IN_POOL };
 enum take { RUNS, DRAINS };
 
 #ifndef FIRST
@@ -68,6 +68,14 @@ static void owner_close(struct alarm *alarm)
 {
 	(void)alarm;
 	assert(false);
+}
+
+/* All that is in the wheel is due: the next of its timers is looked at. */
+static tw_duration due_deadline;
+
+static uint64_t owner_tick(void)
+{
+	return (uint64_t)due_deadline;
 }
 
 void *slab_take(struct slab *slab)
@@ -136,7 +144,7 @@ static struct schedule *schedule_make(void)
 	return schedule;
 }
 
-/* ---- Owner and worker ---- */
+/* ---- Queue, owner and worker ---- */
 
 static uint64_t timer_id;
 
@@ -147,6 +155,7 @@ static void owner_take_due(int number)
 	if (!alarm)
 		return;
 	if (TAKES == RUNS) {
+		due_deadline = alarm->timer.deadline;
 		owner_hand_over(alarm);
 		return;
 	}
@@ -175,10 +184,33 @@ static void owner_ask(void)
 		       deadline == SOONER_DEADLINE);
 }
 
+/* Set commands are on their way here, by the thread that gives them, and taken once. */
+static _Atomic(struct alarm *) commands[THREADS + 1];
+
+static void command_publish(int number, struct alarm *alarm)
+{
+	/* release: like command_queue_publish(); pairs with owner_apply_one(). */
+	atomic_store_explicit(&commands[number], alarm, memory_order_release);
+}
+
+static void owner_apply_one(int number)
+{
+	/* acquire: like command_queue_peek(); pairs with command_publish(). */
+	struct alarm *alarm = atomic_load_explicit(&commands[number], memory_order_acquire);
+
+	if (!alarm)
+		return;
+	/* relaxed: the owner alone takes it. */
+	atomic_store_explicit(&commands[number], NULL, memory_order_relaxed);
+	owner_apply_change(&owner, alarm);
+}
+
 static void owner_turn(void)
 {
 	if (ASKS)
 		owner_ask();
+	for (int i = 0; i <= THREADS; i++)
+		owner_apply_one(i);
 	owner_apply_changes(&owner, 4);
 	for (int i = 0; i < ALARMS; i++)
 		owner_take_due(i);
@@ -193,7 +225,8 @@ static void worker_do(struct alarm *alarm)
 	tw_duration began = ALARM_NOT_RUN;
 	run_fn *run;
 
-	if (alarm_begin(alarm, alarm->timer.deadline, &run)) {
+	/* The owner's tick is all the time that there is. */
+	if (alarm_begin(alarm, 0, &run)) {
 		began = 0;
 		run(argument);
 		argument->last_deadline = alarm->timer.deadline;
@@ -278,7 +311,7 @@ static void timer_reset(int number, tw_duration deadline)
 }
 
 /* Does what tw_after_func() does, or tw_schedule_func(). */
-static uint64_t timer_set_up(struct argument *argument, struct schedule *schedule)
+static uint64_t timer_set_up(int number, struct argument *argument, struct schedule *schedule)
 {
 	uint64_t id;
 	struct alarm *alarm = handle_new(&owner.out.handles, &id);
@@ -289,14 +322,15 @@ static uint64_t timer_set_up(struct argument *argument, struct schedule *schedul
 		alarm->schedule = schedule;
 	else
 		alarm->function = argument_run;
-	alarm_begin_life(&owner.out.alarms, alarm, FIRST_DEADLINE, false);
+	alarm_begin_life(alarm, FIRST_DEADLINE, false);
+	command_publish(number, alarm);
 	return id;
 }
 
 /* Makes a timer, maybe in memory that the first one leaves. */
-static void timer_set_up_another(bool stops)
+static void timer_set_up_another(int number, bool stops)
 {
-	uint64_t id = timer_set_up(&arguments[1], NULL);
+	uint64_t id = timer_set_up(number, &arguments[1], NULL);
 
 	assert(id != timer_id);
 	if (stops && timer_end_life(id) == TW_OK)
@@ -322,7 +356,7 @@ static void *thread_run(void *argument)
 		break;
 	case DO_MAKE:
 	case DO_MAKE_STOP:
-		timer_set_up_another(event_of(number) == DO_MAKE_STOP);
+		timer_set_up_another(number, event_of(number) == DO_MAKE_STOP);
 		break;
 	}
 	return NULL;
@@ -375,6 +409,7 @@ static void judge(void)
 
 	assert(freed == timers());
 	assert(inbox_is_empty(&owner.out.alarms.changed));
+	assert(inbox_is_empty(&owner.out.alarms.stopped));
 	assert(ended <= 1);
 	/* A drain, or the stop before it, has the argument. */
 	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
@@ -418,9 +453,9 @@ static void begin(void)
 	}
 	owner.clock.kind = TW_CLOCK_MANUAL;
 	owner.clock.ticks.interval = 1;
-	timer_id = timer_set_up(&arguments[0], PERIODIC_RUNS > 0 ? schedule_make() : NULL);
-	if (PLACE != IN_INBOX)
-		owner_apply_changes(&owner, 4);
+	timer_id = timer_set_up(0, &arguments[0], PERIODIC_RUNS > 0 ? schedule_make() : NULL);
+	if (PLACE != IN_QUEUE)
+		owner_apply_one(0);
 	if (PLACE == IN_POOL)
 		owner_take_due(0);
 }

@@ -60,7 +60,7 @@ static uint64_t handle_make(struct alarm **handle)
 
 	*handle = handle_new(&table, &id);
 	(*handle)->timer.class = TIMER_HANDLE;
-	alarm_begin_life(&alarms, *handle, 1, false);
+	alarm_begin_life(*handle, 1, false);
 	assert(*handle && handle_find(&table, id) == *handle && id >> INDEX_BITS != 0);
 	/* relaxed: the table alone must make the id usable. */
 	atomic_store_explicit(&passed_id, id, memory_order_relaxed);
@@ -73,7 +73,6 @@ static bool handle_end_use(struct alarm *handle)
 	struct slab_bin bin = {0};
 	bool was_filed;
 
-	(void)alarm_take_changed(&alarms, 0);
 	if (alarm_apply_change(handle, &was_filed) != ALARM_FILE || !alarm_take(handle))
 		return false;
 	handle->timer.value = NULL;

@@ -2,8 +2,9 @@
 /*
  * In this harness ADDERS threads add EACH links each for one owner, which takes them meanwhile.
  *
- * Each link arrives once, in the order of their adding, and its earlier writes are visible. SLEEP:
- * the owner sleeps over the inbox until it has them all, by the second look of inbox_has_some().
+ * Each link arrives once, and its earlier writes are visible. OLDEST: links that are there together
+ * come in the order of their adding. SLEEP: the owner sleeps over the inbox until it has them all,
+ * by the second look of inbox_has_some().
  */
 #include <assert.h>
 #include <stddef.h>
@@ -53,15 +54,20 @@ static void *adder_run(void *argument)
 /* Takes a link as the owner. Returns whether there was one. */
 static bool owner_take(void)
 {
-	struct inbox_link *link = inbox_first(&inbox);
+#ifdef OLDEST
+	struct inbox_link *link = inbox_take_oldest(&inbox);
+#else
+	struct inbox_link *link = inbox_take(&inbox);
+#endif
 	struct item *item = (struct item *)link;
 
 	if (!link)
 		return false;
-	inbox_take(&inbox);
 	assert(item->taken == 0);
 	item->taken = 1;
+#ifdef OLDEST
 	assert(item->index == next_of[item->adder]);
+#endif
 	next_of[item->adder]++;
 	taken++;
 	return true;

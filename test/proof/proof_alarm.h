@@ -2,7 +2,8 @@
 /*
  * The harnesses handle.c and alarm.c run the owner's own code on an alarm's word. This has what
  * that code calls beside it: a wheel whose slots have a timer each, and the pool. Includers define
- * alarm_number(), the alarm's place in these, and owner_close(), for an alarm that was closed.
+ * alarm_number(), the alarm's place in these, owner_close(), for an alarm that was closed, and
+ * owner_tick(), the owner's present tick.
  */
 #ifndef PROOF_ALARM_H
 #define PROOF_ALARM_H
@@ -34,6 +35,7 @@ static _Atomic(struct alarm *) in_pool[ALARMS];
 
 static int alarm_number(const struct alarm *alarm);
 static void owner_close(struct alarm *alarm);
+static uint64_t owner_tick(void);
 
 /* This variable keeps GenMC from taking a loop around it for one that waits, and from looking for
  * its end. */
@@ -51,6 +53,13 @@ bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duratio
 {
 	assert(until == TW_FOREVER);
 	return pthread_cond_wait(condition, lock) == 0;
+}
+
+/* A tick is a nanosecond. */
+uint64_t wheel_now(const struct wheel *wheel)
+{
+	(void)wheel;
+	return owner_tick();
 }
 
 /* No task of the owner sets a timer here. */

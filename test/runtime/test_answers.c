@@ -205,3 +205,24 @@ PROBED(pool, timer_that_waits_for_a_worker_is_due)
 	let_workers_go(recorder, held);
 	assert_left(recorder, probes[1].timer, 5 * INTERVAL);
 }
+
+/* Between the end of a run and the owner's look at it the timer is on its way to the wheel. */
+RECORDED(threads, repeated_timer_is_found_whenever_it_is_asked_for)
+{
+	struct tw_wheel *wheel = recorder->wheel;
+	struct tw_timer timer;
+	enum tw_status status;
+
+	assert_status(
+		tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_SKIP, run_nothing, NULL, &timer),
+		TW_OK);
+	for (int i = 0; i < TEST_SHARE_OF(50000); i++) {
+		assert_status(tw_advance(wheel, INTERVAL), TW_OK);
+		for (int look = 0; look < 4; look++) {
+			status = tw_timer_remaining(wheel, timer, NULL);
+			assert_true(status == TW_OK || status == TW_RUNNING);
+		}
+	}
+	assert_true(tw_timer_stop(wheel, timer) != TW_NOT_FOUND);
+	settle(recorder);
+}

@@ -237,14 +237,14 @@ PROBED(ordered, timers_of_one_tick_run_in_the_order_of_their_commands)
 
 	probes_start_ms(recorder, probes, 1, 5, 5);
 	flush_wheel(recorder);
+	set_timer(recorder, "keyed", 6, 5 * INTERVAL);
+	set_timer(recorder, "other", 7, 5 * INTERVAL);
 	probe_start(recorder, &probes[2], 4, 5 * INTERVAL);
 	flush_wheel(recorder);
 	probe_start(recorder, &probes[3], 5, 5 * INTERVAL);
-	set_timer(recorder, "keyed", 6, 6 * INTERVAL);
-	set_timer(recorder, "other", 7, 6 * INTERVAL);
-	move_timer(recorder, "keyed", 6 * INTERVAL);
+	move_timer(recorder, "keyed", 5 * INTERVAL);
 	advance(recorder, 9 * INTERVAL);
-	assert_order(recorder, 1, 2, 4, 5, 7, 6);
+	assert_order(recorder, 1, 2, 7, 4, 5, 6);
 }
 
 /* Its deadline has passed and its tick is to come. The new deadline is later, and now. */

@@ -150,3 +150,57 @@ TEST(once, memory_with_fewer_is_given_back_and_its_generations_go_on)
 	assert_int_equal(found, 1);
 	world_destroy(world);
 }
+
+/* What the end of an alarm that did not begin leaves to do decides how that is counted. */
+TEST(once, end_of_a_handle_says_whether_it_was_stopped_or_is_set)
+{
+	struct handle_table table;
+	static struct alarm_table alarms;
+	struct limit places = {0};
+	struct slab_bin bin = {0};
+
+	assert_true(handle_table_init(&table));
+	for (int stopped = 0; stopped < 2; stopped++) {
+		uint64_t id;
+		struct alarm *alarm = handle_new(&table, &id);
+		bool changed;
+		void *value;
+		run_fn *run;
+
+		alarm->timer.class = TIMER_HANDLE;
+		alarm_begin_life(alarm, 1, false);
+		assert_int_equal(alarm_apply_change(alarm, &changed), ALARM_FILE);
+		assert_true(alarm_claim(alarm, 1));
+		assert_status(alarm_set(&alarms, alarm, handle_generation(id), 9, false, &changed),
+			      TW_OK);
+		assert_false(alarm_begin(alarm, 8, &run));
+		if (stopped)
+			assert_status(alarm_end_life(&alarms, alarm, handle_generation(id), &value,
+						     &changed),
+				      TW_OK);
+		assert_int_equal(alarm_end(&alarms, alarm, ALARM_NOT_RUN, &places),
+				 stopped ? ALARM_GONE : ALARM_BACK);
+		handle_free(&table, &bin, alarm);
+	}
+	slab_flush(&table.slab, &bin);
+	handle_table_destroy(&table);
+}
+
+/* The owner may read a deadline while it changes: the claim passes on no time that is to come. */
+TEST(once, alarm_that_was_claimed_for_now_does_not_begin_before_a_later_deadline)
+{
+	static struct alarm_table alarms;
+	struct alarm alarm = {0};
+	bool changed;
+	run_fn *run;
+
+	alarm_init(&alarm, NULL, NULL);
+	assert_status(alarm_set(&alarms, &alarm, 0, 5, true, &changed), TW_OK);
+	assert_true(alarm_take_from(&alarms, &alarms.alarms) == &alarm);
+	assert_int_equal(alarm_apply_change(&alarm, &changed), ALARM_FILE);
+	alarm.timer.deadline = 100;
+	assert_true(alarm_claim(&alarm, 5));
+	assert_status(alarm_set(&alarms, &alarm, 0, 50, false, &changed), TW_OK);
+	assert_false(alarm_begin(&alarm, 5, &run));
+	assert_int_equal(alarm_end(&alarms, &alarm, ALARM_NOT_RUN, NULL), ALARM_BACK);
+}

@@ -102,14 +102,14 @@ PROBED(everywhere, other_policies_run_a_period_below_the_interval_once_a_tick)
 
 PROBED(ordered, periodic_timers_and_others_of_a_tick_run_in_order)
 {
-	struct probe probes[5] = {0};
+	struct probe probes[2] = {0};
 
 	probe_repeat(recorder, &probes[0], 1, 10 * INTERVAL, 10 * INTERVAL);
-	probe_start(recorder, &probes[1], 2, 10 * INTERVAL);
-	probe_repeat(recorder, &probes[2], 3, 10 * INTERVAL, 10 * INTERVAL);
-	probe_start(recorder, &probes[3], 4, 20 * INTERVAL);
+	set_timer(recorder, "a", 2, 10 * INTERVAL);
+	probe_repeat(recorder, &probes[1], 3, 10 * INTERVAL, 10 * INTERVAL);
+	set_timer(recorder, "b", 4, 20 * INTERVAL);
 	advance(recorder, 10 * INTERVAL);
-	probe_start(recorder, &probes[4], 5, 10 * INTERVAL);
+	set_timer(recorder, "c", 5, 10 * INTERVAL);
 	advance(recorder, 10 * INTERVAL);
 	assert_order(recorder, 1, 2, 3, 4, 1, 3, 5);
 }

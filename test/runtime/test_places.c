@@ -83,8 +83,10 @@ RECORDED(by_caller, set_refused_by_the_queue_takes_no_place, .queue_capacity = 4
 
 	for (int i = 0; i < 4; i++)
 		move_timer(recorder, "none", INTERVAL);
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++) {
 		assert_status(tw_set_timer(wheel, "a", 1, VALUE(1), INTERVAL), TW_FULL);
+		assert_status(tw_after_func(wheel, INTERVAL, run_nothing, NULL, NULL), TW_FULL);
+	}
 	assert_places(recorder, 0);
 }
 

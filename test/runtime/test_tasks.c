@@ -426,9 +426,9 @@ RECORDED(ordered, stop_in_an_inline_task_lets_nothing_later_run)
 	set_timer(recorder, "next", 2, INTERVAL * 3);
 	set_timer(recorder, "far", 3, TW_HOUR);
 	set_timer(recorder, "before", 4, INTERVAL);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL * 3, forbidden_run, VALUE(5), NULL),
+	assert_status(tw_after_func(recorder->wheel, INTERVAL * 2, forbidden_run, VALUE(5), NULL),
 		      TW_OK);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL * 4, forbidden_run, VALUE(6), NULL),
+	assert_status(tw_after_func(recorder->wheel, INTERVAL * 3, forbidden_run, VALUE(6), NULL),
 		      TW_OK);
 	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
 	assert_non_null(recorder->argument);

@@ -15,7 +15,6 @@ enum { FEW = 2 }; /* timers a step has room for, unless a bucket has more */
 struct shore {
 	struct pending pending; /* only its index is used */
 	struct handle_table handles;
-	struct alarm_table alarms;
 	struct timer_store store;
 	struct timer_bin bin;
 	struct random random;
@@ -181,7 +180,7 @@ static void shore_add_handles(struct shore *shore, struct alarm **handles, size_
 		assert_non_null(handles[i]);
 		handles[i]->timer.class = TIMER_HANDLE;
 		handles[i]->function = NULL;
-		alarm_begin_life(&shore->alarms, handles[i], 0, false);
+		alarm_begin_life(handles[i], 0, false);
 		timer_set_place(&handles[i]->timer, TIMER_IN_WHEEL);
 		handles[i]->timer.pending_set = shore->pending.number;
 		handles[i]->timer.value = VALUE(i);
