@@ -121,12 +121,11 @@ without_packages()
 	cat "$root/errors"
 }
 
-# There is one message, from the first file.
-a_32_bit_processor_has_one_error()
+# The header's message comes before what the compiler says of the rest.
+a_32_bit_processor_is_named_first()
 {
-	without_packages a_32_bit_processor_has_one_error CC="$1"
-	test "$(grep -c 'error:' "$root/errors")" = 1
-	grep -q '#error.*64-bit' "$root/errors"
+	without_packages a_32_bit_processor_is_named_first CC="$1"
+	grep 'error:' "$root/errors" | head -n 1 | grep -q '#error.*64-bit'
 	test "$(grep -c "^[a-z]*.h .* 'make deps'" "$root/errors")" = 0
 }
 
@@ -218,7 +217,7 @@ clang_analyzer_finds_what_is_explained()
 check "gcc LTO=yes: only tw_ names are global" gcc_variant_hides_our_names gcc
 check "clang LTO=yes: only tw_ names are global" clang_variant_hides_our_names clang ld.lld
 check "arm64 compiles" arm64_compiles aarch64-linux-gnu-gcc
-check "a 32-bit processor gets one #error" a_32_bit_processor_has_one_error \
+check "a 32-bit processor is named first" a_32_bit_processor_is_named_first \
 	i686-linux-gnu-gcc
 check "what is missing is named" what_is_missing_is_named gcc
 check "make install takes what was built" install_takes_what_was_built
