@@ -908,7 +908,7 @@ static enum step_answer entry_take(void *context, size_t step, unsigned choice,
 	enum step_answer answer;
 	struct key_state key;
 	bool is_old;
-	int now;
+	int now = 0;
 
 	if (call->action != LOAD &&
 	    (!clock_read(call, choice, &now) || (call->action == ADVANCE && choice > 0)))
