@@ -52,12 +52,19 @@ static inline void inbox_add(struct inbox *inbox, struct inbox_link *link)
 		continue;
 }
 
-/* Returns whether inbox_take() would find no link. Only the owner may call this; before it sleeps
- * it must call inbox_has_some(). */
-static inline bool inbox_is_empty(const struct inbox *inbox)
+/* Returns 0 if inbox_take() would find no link. Only the owner may call this; before it sleeps it
+ * must call inbox_has_some(). */
+static inline uintptr_t inbox_contents(const struct inbox *inbox)
 {
 	/* relaxed: the owner looks for later links before it sleeps. */
-	return !inbox->taken && !atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+	return (uintptr_t)inbox->taken |
+	       (uintptr_t)atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+}
+
+/* Returns whether inbox_contents() is 0. */
+static inline bool inbox_is_empty(const struct inbox *inbox)
+{
+	return inbox_contents(inbox) == 0;
 }
 
 /* Takes a link, the newest of those taken together, or returns NULL if there is none. Only the

@@ -271,6 +271,12 @@ enum tw_status alarm_stop(struct alarm *alarm)
 	return word_stopped(word);
 }
 
+/* The inbox of the handle's stops. */
+static struct inbox *alarm_stopped(struct alarm_table *table, const struct alarm *alarm)
+{
+	return &table->stopped[(uintptr_t)alarm / sizeof(*alarm) % ALARM_STOPPED];
+}
+
 enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
 			      void **value, bool *changed)
 {
@@ -291,7 +297,7 @@ enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm, ui
 		*value = alarm->timer.value;
 	to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
 	alarm_unlock(alarm, to);
-	*changed = alarm_list(&table->stopped, alarm, word, to);
+	*changed = alarm_list(alarm_stopped(table, alarm), alarm, word, to);
 	return status;
 }
 
@@ -370,6 +376,31 @@ void alarm_table_wait(struct alarm_table *table, const struct run *run)
 }
 
 /* ---- The owner ---- */
+
+bool alarm_table_has_some(const struct alarm_table *table)
+{
+	for (size_t i = 0; i < ALARM_STOPPED; i++)
+		if (inbox_has_some(&table->stopped[i]))
+			return true;
+	return inbox_has_some(&table->alarms) || inbox_has_some(&table->changed);
+}
+
+void alarm_table_mark(const struct alarm_table *table, struct alarm_marks *marks)
+{
+	marks->alarms = inbox_mark(&table->alarms);
+	marks->changed = inbox_mark(&table->changed);
+	for (size_t i = 0; i < ALARM_STOPPED; i++)
+		marks->stopped[i] = inbox_mark(&table->stopped[i]);
+}
+
+bool alarm_table_is_past(const struct alarm_table *table, const struct alarm_marks *marks)
+{
+	for (size_t i = 0; i < ALARM_STOPPED; i++)
+		if (!inbox_is_past(&table->stopped[i], marks->stopped[i]))
+			return false;
+	return inbox_is_past(&table->alarms, marks->alarms) &&
+	       inbox_is_past(&table->changed, marks->changed);
+}
 
 struct alarm *alarm_take_from(struct alarm_table *table, struct inbox *inbox)
 {

@@ -75,13 +75,19 @@ static inline uint64_t alarm_closed_word(uint64_t generation)
 	return generation << ALARM_GENERATION_SHIFT | ALARM_CLOSED;
 }
 
+/*
+ * Stops go to several inboxes, chosen by the handle's memory: a link lies in the memory of the one
+ * before it, and was last written by another core. As many lists as these are walked at once.
+ */
+enum { ALARM_STOPPED = 8 };
+
 /* Knows the alarms that the owner is to see, and the threads that wait for a run. */
 struct alarm_table {
 	/* Those that the owner is to see. None holds up the others. */
-	struct inbox alarms;   /* the program's: set sooner, closed, or back from a run */
-	struct inbox changed;  /* handles: set sooner, or back from a run */
-	struct inbox stopped;  /* handles */
-	atomic_size_t closing; /* alarms closed whose functions have not returned */
+	struct inbox alarms;  /* the program's: set sooner, closed, or back from a run */
+	struct inbox changed; /* handles: set sooner, or back from a run */
+	struct inbox stopped[ALARM_STOPPED]; /* handles */
+	atomic_size_t closing;               /* alarms closed whose functions have not returned */
 	/* Threads that wait for a run to end. */
 	_Alignas(CACHE_LINE) atomic_int waiters;
 	pthread_mutex_t lock;
@@ -158,12 +164,32 @@ bool alarm_table_is_closing(const struct alarm_table *table);
 
 /* ---- Owner ---- */
 
-/* The owner's second look before it sleeps. */
-static inline bool alarm_table_has_some(const struct alarm_table *table)
+/* Returns whether no handle was stopped, as mostly after a task. */
+static inline bool alarm_none_is_stopped(const struct alarm_table *table)
 {
-	return inbox_has_some(&table->alarms) || inbox_has_some(&table->changed) ||
-	       inbox_has_some(&table->stopped);
+	uintptr_t some = 0;
+
+#pragma GCC unroll 8
+	for (size_t i = 0; i < ALARM_STOPPED; i++)
+		some |= inbox_contents(&table->stopped[i]);
+	return some == 0;
 }
+/* Returns whether there are none to be seen to; the owner's look while it is awake. */
+static inline bool alarm_table_is_empty(const struct alarm_table *table)
+{
+	return inbox_is_empty(&table->changed) && inbox_is_empty(&table->alarms) &&
+	       alarm_none_is_stopped(table);
+}
+/* The owner's second look before it sleeps. */
+bool alarm_table_has_some(const struct alarm_table *table);
+/* Marks behind the alarms that are to be seen to now, and whether all before them were. */
+struct alarm_marks {
+	uint64_t alarms;
+	uint64_t changed;
+	uint64_t stopped[ALARM_STOPPED];
+};
+void alarm_table_mark(const struct alarm_table *table, struct alarm_marks *marks);
+bool alarm_table_is_past(const struct alarm_table *table, const struct alarm_marks *marks);
 /* Takes an alarm out of an inbox of the table, the program's in the order of their sets. Returns
  * NULL if there is none. */
 struct alarm *alarm_take_from(struct alarm_table *table, struct inbox *inbox);

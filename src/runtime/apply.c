@@ -360,12 +360,8 @@ static __attribute__((noinline)) bool owner_has_seen_enough(struct owner *owner)
 	struct owner_marks *marks = &owner->asked.marks;
 
 	if (marks->are_set)
-		return inbox_is_past(&table->alarms, marks->alarms) &&
-		       inbox_is_past(&table->changed, marks->changed) &&
-		       inbox_is_past(&table->stopped, marks->stopped);
-	marks->alarms = inbox_mark(&table->alarms);
-	marks->changed = inbox_mark(&table->changed);
-	marks->stopped = inbox_mark(&table->stopped);
+		return alarm_table_is_past(table, &marks->alarms);
+	alarm_table_mark(table, &marks->alarms);
 	marks->are_set = true;
 	return false;
 }

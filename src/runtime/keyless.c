@@ -134,23 +134,31 @@ void owner_apply_change(struct owner *owner, struct alarm *alarm)
 	}
 }
 
-/* Sees to a batch of those in the inbox. Returns how many. */
-static size_t owner_apply_inbox(struct owner *owner, struct inbox *inbox)
+/* Sees to a batch of those in `count` inboxes, one of each after the other, so that the look at one
+ * link waits for no other. Returns how many. */
+static size_t owner_apply_batch(struct owner *owner, struct inbox *inboxes, size_t count)
 {
 	struct alarm *batch[PENDING_BATCH];
-	size_t count = 0;
+	size_t taken = 0;
+	size_t before;
 
-	while (count < PENDING_BATCH &&
-	       (batch[count] = alarm_take_from(&owner->out.alarms, inbox))) {
-		prefetch_to_write(&batch[count]->timer);
-		count++;
-	}
-	for (size_t i = 0; i < count; i++)
+	do {
+		before = taken;
+		for (size_t i = 0; i < count && taken < PENDING_BATCH; i++) {
+			batch[taken] = alarm_take_from(&owner->out.alarms, &inboxes[i]);
+			if (!batch[taken])
+				continue;
+			prefetch_to_write(&batch[taken]->timer);
+			prefetch_to_write(&batch[taken]->word);
+			taken++;
+		}
+	} while (taken > before && taken < PENDING_BATCH);
+	for (size_t i = 0; i < taken; i++)
 		if (timer_place(&batch[i]->timer) == TIMER_IN_WHEEL)
 			wheel_prefetch(&batch[i]->timer);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < taken; i++)
 		owner_apply_change(owner, batch[i]);
-	return count;
+	return taken;
 }
 
 size_t owner_apply_some_changes(struct owner *owner, size_t most)
@@ -161,10 +169,16 @@ size_t owner_apply_some_changes(struct owner *owner, size_t most)
 
 	/* They take turns. Where a batch was not full, there were no more. */
 	do {
-		size_t changed = owner_apply_inbox(owner, &table->changed);
-		size_t alarms = owner_apply_inbox(owner, &table->alarms);
-		size_t stopped = owner_apply_inbox(owner, &table->stopped);
+		size_t changed = 0;
+		size_t alarms = 0;
+		size_t stopped = 0;
 
+		if (!inbox_is_empty(&table->changed))
+			changed = owner_apply_batch(owner, &table->changed, 1);
+		if (!inbox_is_empty(&table->alarms))
+			alarms = owner_apply_batch(owner, &table->alarms, 1);
+		if (!alarm_none_is_stopped(table))
+			stopped = owner_apply_batch(owner, table->stopped, ALARM_STOPPED);
 		applied += changed + alarms + stopped;
 		more = changed == PENDING_BATCH || alarms == PENDING_BATCH ||
 		       stopped == PENDING_BATCH;

@@ -18,10 +18,7 @@ bool owner_begin_next_turn(struct owner *owner);
  * answer. */
 static inline bool owner_has_changes(const struct owner *owner)
 {
-	const struct alarm_table *table = &owner->out.alarms;
-
-	return !inbox_is_empty(&table->alarms) || !inbox_is_empty(&table->changed) ||
-	       !inbox_is_empty(&table->stopped);
+	return !alarm_table_is_empty(&owner->out.alarms);
 }
 /* Does what owner_apply_changes() does, where there are some. */
 size_t owner_apply_some_changes(struct owner *owner, size_t most);

@@ -48,9 +48,7 @@ struct drain_request {
 /* A request waits for the changes before these, where more come than are seen: apply.c. */
 struct owner_marks {
 	bool are_set;
-	uint64_t alarms;
-	uint64_t changed;
-	uint64_t stopped;
+	struct alarm_marks alarms;
 };
 
 /* Requests that are not answered at once: apply.c. */

@@ -408,8 +408,7 @@ static void judge(void)
 	int runs = PERIODIC_RUNS > 0 ? PERIODIC_RUNS : 1;
 
 	assert(freed == timers());
-	assert(inbox_is_empty(&owner.out.alarms.changed));
-	assert(inbox_is_empty(&owner.out.alarms.stopped));
+	assert(alarm_table_is_empty(&owner.out.alarms));
 	assert(ended <= 1);
 	/* A drain, or the stop before it, has the argument. */
 	assert(argument->is_given || (TAKES == RUNS && ended == stops_answered(TW_REARMED)));
