@@ -681,7 +681,7 @@ static int progress_count(const char *text)
 /* The lines come in batches, as they are asked for, until the progress was printed a few times. */
 STORED(opened, progress_is_printed_ten_times_a_second_at_most)
 {
-	enum { TOLD = 4, BATCH = 256, BATCHES_MAX = 20000 };
+	enum { REPORTED = 4, BATCH = 256, BATCHES_MAX = 20000 };
 	struct program program;
 	int64_t start;
 	FILE *file;
@@ -694,14 +694,15 @@ STORED(opened, progress_is_printed_ten_times_a_second_at_most)
 	file = fopen(path, "w");
 	assert_non_null(file);
 	for (int batches = 0;
-	     progress_count(program_text(&program)) < TOLD && batches < BATCHES_MAX; batches++) {
+	     progress_count(program_text(&program)) < REPORTED && batches < BATCHES_MAX;
+	     batches++) {
 		for (int i = 0; i < BATCH; i++)
 			fputs("{\"key\":\"a\",\"in\":\"1h\"}\n", file);
 		fflush(file);
 	}
 	fclose(file);
 	assert_int_equal(program_wait(&program), 0);
-	assert_in_range(progress_count(program_text(&program)), TOLD,
+	assert_in_range(progress_count(program_text(&program)), REPORTED,
 			1 + (wall_clock() - start) / (100 * TW_MILLISECOND));
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	unlink(path);
