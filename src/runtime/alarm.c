@@ -6,10 +6,10 @@
  *
  *   ARMED    it is to run at `deadline`
  *   RUNNING  its function is being called; AWAY, too
- *   AWAY     the owner has handed it over; cleared when the job is done
- *   FILED    it is in the wheel, or on its way there
- *   LISTED   the owner is to see it: it is in an inbox, once, or its first set is in the command
- *            queue; the thread that sets the flag adds it, the owner clears it
+ *   AWAY     it runs, or the owner has handed it over to a worker; cleared when the job is done
+ *   FILED    the owner has it: in the wheel, in a list, or on its way there
+ *   LISTED   the owner is to see it: it is in an inbox, once; the thread that sets the flag adds
+ *            it, the owner clears it
  *   CLOSED   it can't be set any more; so it is not ARMED
  *   LAST     CLOSED, and when it is idle a handle's is freed, and another's function is called that
  *            a close was given. A destroy sets CLOSED alone
@@ -17,6 +17,7 @@
  *   NOW      `deadline` had passed when it was set
  *   BUSY     a thread has locked it: only that one changes the word, `deadline` and `function`; the
  *            others wait those few instructions
+ *   WAITED   threads wait for the end of its run
  *
  * What happens to an alarm, one function each:
  *
@@ -34,20 +35,27 @@
  *                              else                   the same, LISTED        owner: apply_change
  *   alarm_destroy     any                             CLOSED not ARMED        owner: let_go
  *   alarm_claim       FILED    ARMED, due             AWAY not FILED          alarm_begin
+ *                              the same, runs here    -                       alarm_begin
  *                              else                   -                       alarm_look
  *   alarm_look        FILED    LISTED                 -                       owner: apply_change
  *                              ARMED                  -                       into the wheel again
  *                              else                   not FILED               if LAST, its end
- *   apply_change      LISTED   ARMED                  not LISTED              into the wheel
- *                              else                   not LISTED, not FILED   if LAST, its end
+ *   apply_change      LISTED   LAST, not AWAY         -                       its end
+ *                              ARMED                  not LISTED              into the wheel
+ *                              else                   not LISTED, not FILED   -
  *   alarm_take        any      ARMED                  CLOSED LAST AWAY        its value goes back
  *                                                     not ARMED, not FILED
- *   alarm_begin       AWAY     ARMED, due             RUNNING, not ARMED      the function
+ *   alarm_begin       AWAY,    ARMED, due             RUNNING AWAY            the function
+ *                     FILED                           not ARMED, not FILED
  *                              else                   -                       alarm_end
- *   alarm_end         AWAY     ARMED                  LISTED FILED not AWAY   owner: apply_change
- *                              a handle's             CLOSED LAST not AWAY    freed, unless LISTED
+ *   alarm_end         AWAY,    ARMED                  LISTED FILED not AWAY   owner: apply_change
+ *                     FILED    a handle's             CLOSED LAST not AWAY    freed, unless LISTED
  *                              LAST                   LISTED FILED not AWAY   owner: its end
- *                              else                   not AWAY                -
+ *                              else                   not AWAY, not FILED     -
+ *
+ * Where the owner runs alarms itself, alarm_end leaves one that is FILED to it without LISTED, for
+ * alarm_look. A handle's first set is in the command queue, and alarm_look comes when it is
+ * applied.
  *
  * A periodic one stays ARMED while it runs: at the end of the run its schedule says when it runs
  * next, unless it was set meanwhile. It ends if its `next` says so: a set that came while `next`
@@ -57,21 +65,21 @@
  * TW_REARMED once the run has ended, TW_RUNNING to the run; after LAST an earlier stop has decided.
  *
  * Invariant: an alarm that is FILED, and not LISTED, is in the wheel at its deadline or an earlier
- * one, or in the owner's list for the next turn, also if it is not ARMED. So the owner need not
- * know of a deadline that moves later, nor of a stop of a program's alarm, nor of a set after that
- * which is not sooner: it finds out when the earlier deadline comes. Of a handle's stop it learns,
- * for its memory is to come back.
+ * one, or in a list of the owner's or the command queue, also if it is not ARMED. So the owner
+ * need not know of a deadline that moves later, nor of a stop of a program's alarm, nor of a set
+ * after that which is not sooner: it finds out when the earlier deadline comes. Of a handle's stop
+ * it learns, for its memory is to come back.
  *
  * No look at the deadline decides that a run begins but the one of alarm_begin(), under the lock.
- * What the owner reads it reads of one moment, flags and deadline; of a set that comes after that
- * it learns, or it finds out at alarm_claim().
+ * The owner reads the deadline after the flags: of a set that comes after that it learns, or it
+ * finds out at alarm_claim().
  *
- * Ownership. The timer in it is the owner's, and while it is AWAY the worker's. The owner lets go
- * of a program's alarm that is not ARMED by clearing FILED, a worker by clearing AWAY: each is the
- * last touch. So one that is disarmed for good has no other owner than the program once it is
- * neither FILED, LISTED nor AWAY. To destroy one that the owner has, the program asks it to take
- * the alarm out of its list. A handle's alarm is freed by the thread that finds it LAST and neither
- * AWAY nor LISTED, by a change of the word that made it so.
+ * Ownership. The timer in it is the owner's, and while a worker has it AWAY the worker's. The
+ * owner lets go of a program's alarm that is not ARMED by clearing FILED, a worker by clearing
+ * AWAY: each is the last touch. So one that is disarmed for good has no other owner than the
+ * program once it is neither FILED, LISTED nor AWAY. To destroy one that the owner has, the
+ * program asks it to take the alarm out of its list. A handle's alarm is freed by the thread that
+ * finds it LAST and neither AWAY nor LISTED, by a change of the word that made it so.
  */
 #include "alarm.h"
 
@@ -88,14 +96,16 @@ enum {
 	LAST = 1 << 6,
 	RESET = 1 << 7,
 	NOW = 1 << 8,
-	BUSY = 1 << 9
+	BUSY = 1 << 9,
+	WAITED = 1 << 10
 };
 
 /* The bits of a word that have the generation. */
 #define GENERATION (~(((uint64_t)1 << ALARM_GENERATION_SHIFT) - 1))
 
-void alarm_table_init(struct alarm_table *table)
+void alarm_table_init(struct alarm_table *table, bool is_here)
 {
+	table->is_here = is_here;
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->run_ended, NULL);
 }
@@ -146,17 +156,9 @@ static bool alarm_lock(struct alarm *alarm, uint64_t word)
 
 static void alarm_unlock(struct alarm *alarm, uint64_t word)
 {
-	/* release: publishes the deadline; pairs with alarm_word(). */
+	/* release: publishes the deadline, and a run that has ended; pairs with alarm_word(),
+	 * run_is_under_way() and alarm_is_known(). */
 	atomic_store_explicit(&alarm->word, word, memory_order_release);
-}
-
-/* Ends a run. */
-static void alarm_unlock_last(struct alarm *alarm, uint64_t word)
-{
-	/* seq_cst: publishes the run, and that its place is back; pairs with run_is_under_way() and
-	 * alarm_word(). Before the look for threads that wait for it; pairs with
-	 * alarm_table_wait(). */
-	atomic_store_explicit(&alarm->word, word, memory_order_seq_cst);
 }
 
 /* Adds the alarm to the inbox if the change has set LISTED, and returns whether it has. It is the
@@ -224,7 +226,7 @@ void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now)
 	/* relaxed: no other thread knows of it yet. */
 	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_relaxed);
 
-	word = (word & ~(uint64_t)CLOSED) | ARMED | LISTED | FILED | (for_now ? NOW : 0);
+	word = (word & ~(uint64_t)CLOSED) | ARMED | FILED | (for_now ? NOW : 0);
 	alarm_store_deadline(alarm, deadline);
 	/* What was done with it before, and what is new, for those that ask by an id. */
 	alarm_unlock(alarm, word);
@@ -321,18 +323,18 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
 	return TW_OK;
 }
 
-struct run alarm_hold(const struct alarm *alarm, bool has_pool)
+struct run alarm_hold(struct alarm *alarm, bool has_pool)
 {
 	uint64_t flag = has_pool ? AWAY : RUNNING;
 
-	return (struct run){&alarm->word, flag, flag};
+	return (struct run){alarm, flag, flag};
 }
 
-struct run alarm_run(const struct alarm *alarm, uint64_t generation)
+struct run alarm_run(struct alarm *alarm, uint64_t generation)
 {
 	uint64_t mask = GENERATION | RUNNING;
 
-	return (struct run){&alarm->word, mask, generation << ALARM_GENERATION_SHIFT | RUNNING};
+	return (struct run){alarm, mask, generation << ALARM_GENERATION_SHIFT | RUNNING};
 }
 
 enum tw_status alarm_destroy(struct alarm *alarm, const struct run *hold, bool waits)
@@ -353,7 +355,7 @@ enum tw_status alarm_destroy(struct alarm *alarm, const struct run *hold, bool w
 bool alarm_is_known(const struct alarm *alarm)
 {
 	/* acquire: sees the last touches of owner and worker; pairs with alarm_exchange() and
-	 * alarm_unlock_last(). */
+	 * alarm_unlock(). */
 	return atomic_load_explicit(&alarm->word, memory_order_acquire) & (FILED | LISTED | AWAY);
 }
 
@@ -363,15 +365,29 @@ bool alarm_table_is_closing(const struct alarm_table *table)
 	return atomic_load_explicit(&table->closing, memory_order_acquire) > 0;
 }
 
+/* Has the end of the run wake the threads that wait for it. Returns false if it has ended. */
+static bool run_announce(const struct run *run)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(run->alarm);
+		if ((word & run->mask) != run->running)
+			return false;
+	} while (!(word & WAITED) && !alarm_exchange(run->alarm, word, word | WAITED));
+	return true;
+}
+
 void alarm_table_wait(struct alarm_table *table, const struct run *run)
 {
+	/* It is the last run, for the alarm is CLOSED. Its end finds WAITED, and takes the lock. */
+	if (!run_announce(run))
+		return;
 	pthread_mutex_lock(&table->lock);
-	/* seq_cst: announces, before the look; pairs with the load in alarm_table_tell(). */
-	atomic_fetch_add_explicit(&table->waiters, 1, memory_order_seq_cst);
+	table->waiters++;
 	while (run_is_under_way(run))
 		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
-	/* relaxed: a wake too many does no harm. */
-	atomic_fetch_sub_explicit(&table->waiters, 1, memory_order_relaxed);
+	table->waiters--;
 	pthread_mutex_unlock(&table->lock);
 }
 
@@ -419,7 +435,8 @@ static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 		return ALARM_END;
 	if (!(word & ARMED))
 		return ALARM_KEEP;
-	alarm->timer.by_tick = alarm_read(alarm, &alarm->timer.deadline) & NOW;
+	alarm->timer.by_tick = word & NOW;
+	alarm->timer.deadline = alarm_deadline(alarm);
 	return ALARM_FILE;
 }
 
@@ -440,9 +457,12 @@ enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed)
 
 	do {
 		word = alarm_word(alarm);
+		*was_filed = word & FILED;
+		/* No other thread changes it any more. */
+		if ((word & (LAST | AWAY)) == LAST)
+			return ALARM_END;
 		to = word & ~(uint64_t)(word & ARMED ? LISTED : LISTED | FILED);
 	} while (!alarm_exchange(alarm, word, to));
-	*was_filed = word & FILED;
 	return alarm_action_for(alarm, to);
 }
 
@@ -455,12 +475,6 @@ void alarm_leave(struct alarm *alarm)
 	while (!alarm_exchange(alarm, word, word & ~(uint64_t)LISTED));
 }
 
-/* relaxed: nothing is read on account of the flag. */
-bool alarm_is_away(const struct alarm *alarm)
-{
-	return atomic_load_explicit(&alarm->word, memory_order_relaxed) & AWAY;
-}
-
 bool alarm_let_go(struct alarm *alarm)
 {
 	uint64_t word;
@@ -469,11 +483,11 @@ bool alarm_let_go(struct alarm *alarm)
 		word = alarm_word(alarm);
 		if (word & LISTED)
 			return false;
-	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)(FILED | AWAY)));
+	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)FILED));
 	return true;
 }
 
-bool alarm_claim(struct alarm *alarm, tw_duration time)
+bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here)
 {
 	uint64_t word;
 
@@ -481,7 +495,7 @@ bool alarm_claim(struct alarm *alarm, tw_duration time)
 		word = alarm_word(alarm);
 		if (!(word & ARMED) || (!(word & NOW) && alarm_deadline(alarm) > time))
 			return false;
-	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)FILED) | AWAY));
+	} while (!is_here && !alarm_exchange(alarm, word, (word & ~(uint64_t)FILED) | AWAY));
 	/* What alarm_begin() may take for now. */
 	alarm->timer.deadline = time;
 	return true;
@@ -524,8 +538,8 @@ bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run)
 	}
 	alarm->timer.deadline = deadline;
 	*run = is_periodic ? alarm->schedule->run : alarm->function;
-	word &= ~(uint64_t)(RESET | NOW | (is_periodic ? 0 : ARMED));
-	alarm_unlock(alarm, word | RUNNING);
+	word &= ~(uint64_t)(RESET | NOW | FILED | (is_periodic ? 0 : ARMED));
+	alarm_unlock(alarm, word | RUNNING | AWAY);
 	return true;
 }
 
@@ -549,6 +563,14 @@ static tw_duration alarm_next(const struct alarm *alarm, tw_duration now)
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
+/* Wakes the threads that wait for runs. */
+static __attribute__((noinline, cold)) void alarm_table_wake(struct alarm_table *table)
+{
+	pthread_mutex_lock(&table->lock);
+	pthread_cond_broadcast(&table->run_ended);
+	pthread_mutex_unlock(&table->lock);
+}
+
 enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
 			 struct limit *places)
 {
@@ -564,7 +586,7 @@ enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_dura
 	do
 		word = alarm_word(alarm);
 	while (!alarm_lock(alarm, word));
-	to = word & ~(uint64_t)(AWAY | RUNNING | RESET);
+	to = word & ~(uint64_t)(AWAY | RUNNING | RESET | FILED | WAITED);
 	if (asked && next <= alarm->timer.deadline)
 		to &= ~(uint64_t)ARMED;
 	else if (asked && !(word & RESET))
@@ -572,25 +594,19 @@ enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_dura
 	if (is_handle && !(to & ARMED))
 		to |= CLOSED | LAST;
 	if ((to & ARMED) || ((to & LAST) && !is_handle))
-		to |= LISTED | FILED;
+		to |= FILED | (table->is_here ? 0 : LISTED);
 	if (is_handle && (to & LAST) && ran)
 		limit_give(places);
-	alarm_unlock_last(alarm, to);
-	if (alarm_list(is_handle ? &table->changed : &table->alarms, alarm, word, to))
-		return ALARM_BACK;
-	if (to & ARMED)
+	alarm_unlock(alarm, to);
+	if (word & WAITED)
+		alarm_table_wake(table);
+	if (!(to & FILED))
+		return is_handle && !(to & LISTED) ? ALARM_GONE : ALARM_ENDED;
+	if (word & LISTED)
 		return ALARM_EXPECTED;
-	return is_handle && !(to & LISTED) ? ALARM_GONE : ALARM_ENDED;
-}
-
-void alarm_table_tell(struct alarm_table *table)
-{
-	/* seq_cst: after the end of the run; pairs with the addition in alarm_table_wait(). */
-	if (atomic_load_explicit(&table->waiters, memory_order_seq_cst) == 0)
-		return;
-	pthread_mutex_lock(&table->lock);
-	pthread_cond_broadcast(&table->run_ended);
-	pthread_mutex_unlock(&table->lock);
+	if (!table->is_here)
+		inbox_add(is_handle ? &table->changed : &table->alarms, &alarm->change);
+	return ALARM_BACK;
 }
 
 void alarm_table_end_close(struct alarm_table *table)

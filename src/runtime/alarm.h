@@ -83,27 +83,28 @@ enum { ALARM_STOPPED = 8 };
 
 /* Knows the alarms that the owner is to see, and the threads that wait for a run. */
 struct alarm_table {
+	bool is_here; /* constant: the owner runs alarms itself */
 	/* Those that the owner is to see. None holds up the others. */
 	struct inbox alarms;  /* the program's: set sooner, closed, or back from a run */
 	struct inbox changed; /* handles: set sooner, or back from a run */
 	struct inbox stopped[ALARM_STOPPED]; /* handles */
 	atomic_size_t closing;               /* alarms closed whose functions have not returned */
 	/* Threads that wait for a run to end. */
-	_Alignas(CACHE_LINE) atomic_int waiters;
-	pthread_mutex_t lock;
+	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	pthread_cond_t run_ended;
+	unsigned waiters; /* under the lock */
 };
 
 /* The table must be zeroed. */
-void alarm_table_init(struct alarm_table *table);
+void alarm_table_init(struct alarm_table *table, bool is_here);
 void alarm_table_destroy(struct alarm_table *table);
 
 /* ---- Any thread ---- */
 
 /* Makes an alarm in zeroed memory of the program's. It ends by a close or a destroy. */
 void alarm_init(struct alarm *alarm, run_fn *run, void *argument);
-/* Sets a handle's alarm for the first time. It is LISTED, so the caller leaves it to the owner, by
- * a command. Its timer's class and value, and its function or schedule, are there. */
+/* Sets a handle's alarm for the first time. The caller leaves it to the owner, by a command. Its
+ * timer's class and value, and its function or schedule, are there. */
 void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now);
 /*
  * Sets it to a deadline, which has passed if it is for now. TW_CLOSED: it can't be set any more, or
@@ -127,24 +128,25 @@ enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm, ui
 enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_fn *closed,
 			   bool *changed);
 
-/* A run is under way while *word is `running` under the mask. */
+/* A run is under way while the alarm's word is `running` under the mask. */
 struct run {
-	const _Atomic uint64_t *word;
+	struct alarm *alarm;
 	uint64_t mask;
 	uint64_t running;
 };
 
 static inline bool run_is_under_way(const struct run *run)
 {
-	/* seq_cst: after the announcement in alarm_table_wait(); pairs with alarm_unlock_last(). */
-	return (atomic_load_explicit(run->word, memory_order_seq_cst) & run->mask) == run->running;
+	/* acquire: sees the run; pairs with alarm_unlock(). */
+	return (atomic_load_explicit(&run->alarm->word, memory_order_acquire) & run->mask) ==
+	       run->running;
 }
 
 /* The run of a handle's alarm of that generation. */
-struct run alarm_run(const struct alarm *alarm, uint64_t generation);
+struct run alarm_run(struct alarm *alarm, uint64_t generation);
 /* What a destroy waits for: the end of the run or, with a pool, that no worker has the alarm. */
-struct run alarm_hold(const struct alarm *alarm, bool has_pool);
-/* Waits until the run has ended. */
+struct run alarm_hold(struct alarm *alarm, bool has_pool);
+/* Waits until the run has ended. The alarm is disarmed for good. */
 void alarm_table_wait(struct alarm_table *table, const struct run *run);
 /*
  * Disarms the alarm for good, unless it is held and the caller does not wait. Then the alarm is
@@ -200,18 +202,19 @@ enum alarm_action {
 	ALARM_FILE, /* it waits for its deadline, which the timer has got */
 	ALARM_END   /* it is to be freed, or its close's function is to be called */
 };
-/* Returns what is to be done with an alarm that was LISTED: just taken from an inbox, or set by a
- * command. *was_filed says whether it had been set, and not handed over since. */
+/* Returns what is to be done with an alarm just taken from an inbox. *was_filed says whether it had
+ * been set, and not handed over since. */
 enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed);
-/* Leaves the alarm, taken from the inbox, where it is: in a pending set that is being emptied. */
+/* Leaves the alarm, taken from the inbox, where it is: in the command queue, or in a pending set
+ * that is being emptied. */
 void alarm_leave(struct alarm *alarm);
-/* Returns what is to be done with an alarm that has left the wheel, and does not run. */
+/* Returns what is to be done with an alarm that has left the command queue or the wheel, or is back
+ * from a run here. */
 enum alarm_action alarm_look(struct alarm *alarm);
 /* The tick of the timer's deadline has come, which is at `time`. Returns true if it is to be handed
- * over to run: it is set to that time or an earlier one, or for now. */
-bool alarm_claim(struct alarm *alarm, tw_duration time);
-/* Returns whether it was handed over, and has not come back. */
-bool alarm_is_away(const struct alarm *alarm);
+ * over to run: it is set to that time or an earlier one, or for now. It stays FILED if it runs
+ * here. */
+bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here);
 /* Lets go of a disarmed alarm that is in no list. Returns false if it is on its way to the inbox,
  * from where it is to be taken first. */
 bool alarm_let_go(struct alarm *alarm);
@@ -240,18 +243,15 @@ bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run);
 enum alarm_end {
 	ALARM_ENDED,    /* nothing: it is idle, or its end is the owner's */
 	ALARM_EXPECTED, /* nothing: it is set, and the owner will find it in its inbox */
-	ALARM_BACK,     /* the owner is to be woken */
+	ALARM_BACK,     /* the owner is to be woken; here, it sees to the alarm */
 	ALARM_GONE      /* a handle's alarm is the caller's, to be freed */
 };
 /*
- * Ends what a claim or a take began; alarm_table_tell() comes next. `began` is when its run began,
- * or ALARM_NOT_RUN. After a handle's last run its place is given back, before those
- * that wait see its end.
+ * Ends what a claim or a take began. `began` is when its run began, or ALARM_NOT_RUN. After a
+ * handle's last run its place is given back, before those that wait see its end.
  */
 enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
 			 struct limit *places);
-/* A run may have ended. */
-void alarm_table_tell(struct alarm_table *table);
 /* A function that a close was given has returned. */
 void alarm_table_end_close(struct alarm_table *table);
 

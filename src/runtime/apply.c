@@ -152,7 +152,7 @@ INLINED void owner_apply_command(struct owner *owner, const struct command *comm
 		return;
 	}
 	if (command->kind == COMMAND_SET_HANDLE) {
-		owner_apply_change(owner, command->alarm);
+		owner_begin_alarm(owner, command->alarm);
 		return;
 	}
 	if (command->kind == COMMAND_REMOVE)
@@ -170,7 +170,7 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 		counter_add_ordered(&owner->out.counts.stopped, 1);
 		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
 	} else if (command->kind == COMMAND_SET_HANDLE) {
-		owner_apply_change(owner, command->alarm);
+		owner_begin_alarm(owner, command->alarm);
 	} else if (command->timer) {
 		timer_free(&owner->out.store, &owner->out.bin, command->timer);
 	}

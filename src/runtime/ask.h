@@ -83,6 +83,13 @@ static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *ce
 	wheel_notify(wheel, half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 }
 
+/* An alarm has come into an inbox of the owner's. */
+static inline void wheel_note_change(struct tw_wheel *wheel)
+{
+	owner_note_call(&wheel->owner);
+	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+}
+
 /* A limit has been reached: counts it and returns TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
 

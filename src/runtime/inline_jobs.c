@@ -29,20 +29,6 @@ enum {
 /* Commands and requests wait no longer than this and the task that is running. */
 static const tw_duration task_time_a_turn = 10 * TW_MILLISECOND;
 
-/*
- * Applies what the task that has just run has left in the queue, and so what lies before that. If
- * it left nothing, and no request is there, the queue can wait: what others set must not keep a
- * turn going.
- */
-static void owner_apply_calls(struct owner *owner)
-{
-	uint64_t end = command_queue_tail(&owner->queue);
-
-	if (!owner->in.task_called && requests_first_position(&owner->requests) == REQUESTS_NONE)
-		return;
-	owner_apply_until(owner, APPLIED_AT_A_TIME, end);
-}
-
 static void owner_count_jobs(struct owner *owner, size_t count)
 {
 	owner->in.jobs_run += count;
@@ -51,28 +37,58 @@ static void owner_count_jobs(struct owner *owner, size_t count)
 			       owner->in.task_time >= task_time_a_turn;
 }
 
-/* Sees to all alarms that the task which has just run has changed, unless other threads
- * change very many meanwhile: then this turn is crowded, and the next sees the rest. */
-static void owner_see_changes(struct owner *owner)
+/*
+ * Applies what the task that has just run has left in the queue and in the inboxes, and so what
+ * lies before that. If other threads change very many alarms meanwhile, this turn is crowded, and
+ * the next sees the rest.
+ */
+static void owner_apply_calls(struct owner *owner)
 {
 	size_t seen;
 
+	owner_apply_until(owner, APPLIED_AT_A_TIME, command_queue_tail(&owner->queue));
 	do
 		seen = owner_apply_changes(owner, APPLIED_AT_A_TIME);
 	while (seen >= APPLIED_AT_A_TIME && owner->applied < CHANGES_A_JOB);
+}
+
+/* Keeps an alarm that is back from its run until what its task has left is applied. */
+static void owner_keep_back(struct owner *owner, struct alarm *alarm)
+{
+	timer_set_place(&alarm->timer, TIMER_IN_NEXT_TURN);
+	list_append(&owner->in.back, &alarm->timer.link);
+}
+
+/* It is still there, unless another thread has stopped or set it. */
+static void owner_settle_back(struct owner *owner)
+{
+	struct timer *timer = timer_of_link(list_take_first(&owner->in.back));
+
+	timer_set_place(timer, TIMER_AWAY);
+	owner_settle_alarm(owner, timer_alarm(timer));
 }
 
 static void owner_run_job(struct owner *owner, struct timer *timer)
 {
 	tw_duration took;
 
-	owner->in.task_called = false;
+	/* An alarm that waits for its run is in a list until here. */
+	timer_set_place(timer, TIMER_AWAY);
+	owner->out.thread.has_called = false;
+	owner->out.thread.back = NULL;
 	took = job_finish(&owner->out.target, timer, &owner->out.thread);
 	if (took < 0)
 		took = time_since(clock_read_real(owner->clock.id), -took);
 	owner->in.task_time += took;
-	owner_apply_calls(owner);
-	owner_see_changes(owner);
+	if (owner->out.thread.back)
+		owner_keep_back(owner, owner->out.thread.back);
+	/* What others have left can wait: it must not keep a turn going. */
+	if (owner->out.thread.has_called ||
+	    requests_first_position(&owner->requests) != REQUESTS_NONE)
+		owner_apply_calls(owner);
+	if (!list_is_empty(&owner->in.back))
+		owner_settle_back(owner);
+	owner_publish_pending(owner);
 	owner_count_jobs(owner, 1);
 }
 

@@ -231,21 +231,16 @@ INLINED void job_finish_keyed(struct work *work)
 	limit_give(work->target->places);
 }
 
-INLINED void job_wake_owner(const struct work *work)
-{
-	event_count_notify(work->target->owner, EVENT_COUNT_SLEEPING);
-}
-
 /* Frees the alarm, or wakes its owner, as its end has left it. */
 INLINED void job_end_alarm(struct work *work, enum alarm_end end)
 {
 	struct job_target *target = work->target;
 
-	if (end == ALARM_BACK)
-		job_wake_owner(work);
-	else if (end == ALARM_GONE)
+	if (end == ALARM_BACK) {
+		work->thread->back = timer_alarm(work->timer);
+		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
+	} else if (end == ALARM_GONE)
 		handle_free(target->handles, &work->thread->bin->handles, timer_alarm(work->timer));
-	alarm_table_tell(target->alarms);
 }
 
 /* Ends an alarm that has not begun: it was stopped, or set later, since it was claimed. */

@@ -74,6 +74,9 @@ struct job_run {
 struct job_thread {
 	/* The thread's own. */
 	struct timer_bin *bin;
+	/* Inline: what the job has left for the owner. */
+	bool has_called;    /* a command, a request or a change */
+	struct alarm *back; /* or NULL; it is set or closed, and in no inbox */
 	/* Statistics, written by that thread and read by any. */
 	_Atomic uint64_t counts[JOB_COUNTS];
 	struct histogram lateness; /* the lateness of tasks begun */

@@ -9,12 +9,12 @@ static void owner_place(struct owner *owner, struct timer *timer)
 	pending_add_without_key(&owner->pending, timer);
 }
 
-/* Takes the timer out of the wheel, or out of the list for the next turn. */
+/* Takes the timer out of the wheel, or out of the list that has it. */
 static void owner_unplace(struct owner *owner, struct timer *timer)
 {
 	if (timer_place(timer) == TIMER_IN_WHEEL)
 		pending_remove_without_key(&owner->pending, timer);
-	else if (timer_place(timer) == TIMER_IN_NEXT_TURN)
+	else if (timer_place(timer) == TIMER_IN_NEXT_TURN || timer_place(timer) == TIMER_IN_JOBS)
 		list_remove(&timer->link);
 	timer_set_place(timer, TIMER_AWAY);
 }
@@ -59,23 +59,41 @@ static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_p
 	handle_free(&owner->out.handles, &owner->out.bin.handles, alarm);
 }
 
-/* Does what is to be done with an alarm that is in no list, and does not run. */
-static void owner_settle_alarm(struct owner *owner, struct alarm *alarm)
+/* Does what is to be done with an alarm that is in no list. */
+static void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
+		      bool was_pending)
 {
-	enum alarm_action action = alarm_look(alarm);
-
 	if (action == ALARM_END)
-		owner_end_alarm(owner, alarm, true);
+		owner_end_alarm(owner, alarm, was_pending);
 	else if (action == ALARM_FILE && !owner->is_stopped)
 		owner_file(owner, alarm);
+	else if (action == ALARM_FILE && timer_is_handle(&alarm->timer))
+		owner_retire_timer(owner, &alarm->timer, NULL);
+}
+
+void owner_settle_alarm(struct owner *owner, struct alarm *alarm)
+{
+	owner_act(owner, alarm, alarm_look(alarm), true);
+}
+
+void owner_begin_alarm(struct owner *owner, struct alarm *alarm)
+{
+	timer_set_place(&alarm->timer, TIMER_AWAY);
+	if (!owner->is_stopped)
+		counter_add_ordered(&owner->out.counts.set, 1);
+	owner_settle_alarm(owner, alarm);
 }
 
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 {
 	uint64_t tick = wheel_now(owner->pending.wheel);
+	bool is_here = owner->out.alarms.is_here;
 
-	if (alarm_claim(alarm, tick_time(&owner->clock.ticks, tick)))
+	if (alarm_claim(alarm, tick_time(&owner->clock.ticks, tick), is_here)) {
+		timer_set_place(&alarm->timer, is_here ? TIMER_IN_JOBS : TIMER_AWAY);
 		return true;
+	}
+	timer_set_place(&alarm->timer, TIMER_AWAY);
 	owner_settle_alarm(owner, alarm);
 	return false;
 }
@@ -95,43 +113,34 @@ void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *
 
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 {
-	/* An inline job is in a list, too. */
-	if (alarm_is_away(alarm))
-		list_remove(&alarm->timer.link);
-	else
-		owner_unplace(owner, &alarm->timer);
+	owner_unplace(owner, &alarm->timer);
 	(void)alarm_let_go(alarm);
 }
 
 /* ---- Changes ---- */
 
-void owner_apply_change(struct owner *owner, struct alarm *alarm)
+/* Sees to an alarm that was taken from an inbox. */
+static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 {
 	struct timer *timer = &alarm->timer;
+	bool was_handed_over = timer_place(timer) == TIMER_IN_JOBS;
+	enum alarm_action action;
 	bool was_filed;
 
-	/* A pending set that is being emptied keeps it. */
-	if (timer_place(timer) == TIMER_IN_WHEEL && timer->pending_set != owner->pending.number) {
+	/* Its command has still to come, or a pending set that is being emptied keeps it. */
+	if (timer_place(timer) == TIMER_NEW ||
+	    (timer_place(timer) == TIMER_IN_WHEEL && timer->pending_set != owner->pending.number)) {
 		alarm_leave(alarm);
 		return;
 	}
-	if (timer_place(timer) == TIMER_NEW && !owner->is_stopped)
-		counter_add_ordered(&owner->out.counts.set, 1);
 	/* Before other threads may have it. */
 	owner_unplace(owner, timer);
-	switch (alarm_apply_change(alarm, &was_filed)) {
-	case ALARM_KEEP:
-		break;
-	case ALARM_END:
-		owner_end_alarm(owner, alarm, was_filed);
-		break;
-	case ALARM_FILE:
-		if (!owner->is_stopped)
-			owner_file(owner, alarm);
-		else if (timer_is_handle(timer))
-			owner_retire_timer(owner, timer, NULL);
-		break;
-	}
+	action = alarm_apply_change(alarm, &was_filed);
+	if (was_handed_over && timer_is_handle(timer))
+		counter_add(&owner->out.thread.counts[action == ALARM_FILE ? JOB_UNBEGUN_RESET
+									   : JOB_UNBEGUN_REMOVED],
+			    1);
+	owner_act(owner, alarm, action, was_filed && !was_handed_over);
 }
 
 /* Sees to a batch of those in `count` inboxes, one of each after the other, so that the look at one

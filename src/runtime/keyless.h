@@ -32,8 +32,11 @@ static inline size_t owner_apply_changes(struct owner *owner, size_t most)
 	return 0;
 }
 
-/* Does what owner_apply_changes() does for one alarm that is LISTED, and in no inbox. */
-void owner_apply_change(struct owner *owner, struct alarm *alarm);
+/* Sees to a handle's alarm whose first set was a command. */
+void owner_begin_alarm(struct owner *owner, struct alarm *alarm);
+/* Sees to an alarm that is in no list, and does not run: it has left the wheel, or is back from a
+ * run here. */
+void owner_settle_alarm(struct owner *owner, struct alarm *alarm);
 /* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
  * was filed again if it is still set. */
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);

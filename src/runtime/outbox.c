@@ -41,7 +41,7 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 	outbox->jobs_end = &outbox->jobs;
 	if (!handle_table_init(&outbox->handles))
 		return TW_NO_MEMORY;
-	alarm_table_init(&outbox->alarms);
+	alarm_table_init(&outbox->alarms, options->workers == TW_WORKERS_INLINE);
 	timer_store_init(&outbox->store);
 	status = outbox_init_pool(outbox, options);
 	if (status != TW_OK)

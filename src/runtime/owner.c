@@ -53,6 +53,7 @@ static const bool owner_checks = false;
 static void owner_init_lists(struct owner *owner)
 {
 	list_init(&owner->in.round);
+	list_init(&owner->in.back);
 	list_init(&owner->next_timers);
 	list_init(&owner->retirements);
 	list_init(&owner->asked.advances);
@@ -118,7 +119,6 @@ void owner_destroy(struct owner *owner)
 /* Returns false if the timer does not run now. */
 static inline bool owner_claim(struct owner *owner, struct timer *timer)
 {
-	timer_set_place(timer, TIMER_AWAY);
 	return timer_has_key(timer) || owner_claim_alarm(owner, timer_alarm(timer));
 }
 

@@ -66,12 +66,12 @@ enum { OWNER_JOBS_A_TURN = 1024 };
 /* Inline tasks: inline_jobs.c. */
 struct owner_inline {
 	struct list round;     /* being run, in the order of events */
+	struct list back;      /* the alarm whose run has just ended, if it is set again */
 	tw_duration task_time; /* what this turn's tasks took */
 	size_t jobs_run;       /* in this turn */
 	size_t jobs_most;      /* in a turn */
 	int rounds;            /* rounds of jobs that jobs have caused, in this tick */
 	bool in_dispatch;      /* jobs are being run */
-	bool task_called;      /* the task has left a command or a request */
 	bool is_crowded;       /* this turn has done enough */
 	bool resumed;          /* it goes on with what a crowded one has left */
 	bool commands_wait;    /* and so it leaves the queue alone */
@@ -125,8 +125,9 @@ struct owner {
 static inline bool owner_is_here(struct owner *owner)
 {
 	/* relaxed: only the calling thread itself can have written its own name. */
-	return atomic_load_explicit(&owner->driver, memory_order_relaxed) ==
-	       (uintptr_t)pthread_self();
+	uintptr_t driver = atomic_load_explicit(&owner->driver, memory_order_relaxed);
+
+	return driver != 0 && driver == (uintptr_t)pthread_self();
 }
 
 /* The calling thread is the owner from here on; or, if not `is_here`, no thread is. */
@@ -156,11 +157,12 @@ static inline bool owner_has_jobs(const struct owner *owner)
 	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs);
 }
 
-/* Any thread, having left a command or a request: where it is an inline task, the owner knows. */
+/* Any thread, having left a command, a request or a change: where it is an inline task, the owner
+ * knows. */
 static inline void owner_note_call(struct owner *owner)
 {
 	if (!owner->out.pool && owner_is_here(owner))
-		owner->in.task_called = true;
+		owner->out.thread.has_called = true;
 }
 
 #endif

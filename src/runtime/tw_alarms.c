@@ -24,9 +24,8 @@ static inline enum tw_status alarm_set_to(struct own_alarm *own, tw_duration dea
 	if (!wheel_is_open(wheel))
 		return TW_CLOSED;
 	status = alarm_set(&wheel->owner.out.alarms, &own->alarm, 0, deadline, for_now, &changed);
-	/* After an inline task the owner looks by itself. */
 	if (changed)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+		wheel_note_change(wheel);
 	return status;
 }
 
@@ -76,7 +75,7 @@ enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argum
 		return status;
 	status = alarm_close(&wheel->owner.out.alarms, &own->alarm, closed, &changed);
 	if (changed)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+		wheel_note_change(wheel);
 	return status;
 }
 

@@ -197,7 +197,7 @@ static inline enum tw_status wheel_stop_handle(struct tw_wheel *wheel, struct al
 	if (status == TW_OK)
 		limit_give(&out->places);
 	if (changed)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+		wheel_note_change(wheel);
 	return status;
 }
 
@@ -256,6 +256,6 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 	status = alarm_set(&wheel->owner.out.alarms, alarm, handle_generation(timer.id), deadline,
 			   deadline_is_now(deadline, now), &changed);
 	if (changed)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+		wheel_note_change(wheel);
 	return status == TW_CLOSED ? TW_NOT_FOUND : status;
 }

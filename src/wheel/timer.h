@@ -45,7 +45,8 @@ enum timer_class {
 enum timer_place {
 	TIMER_NEW,          /* a handle's, before the owner has seen it */
 	TIMER_IN_WHEEL,     /* in the pending set of number pending_set */
-	TIMER_IN_NEXT_TURN, /* in the owner's list for its next turn */
+	TIMER_IN_NEXT_TURN, /* in the owner's list for its next turn, or after its run */
+	TIMER_IN_JOBS,      /* about to run inline: in a list of the owner's */
 	TIMER_AWAY          /* in none of the owner's lists */
 };
 

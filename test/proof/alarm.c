@@ -8,6 +8,7 @@
  *   THIRD           the other thread's call
  *   ARMED_BEFORE    1: the alarm is set, and in the wheel, when they begin
  *   PLACE           IN_WHEEL, or IN_POOL: it has been handed over by then
+ *   HERE            1: the owner runs it, and there is no pool
  *   ROUNDS          the owner's rounds while the others run; each is a tick
  *
  * The alarm goes to the model's free() by the end of a destroy, or by a close's function, so GenMC
@@ -37,6 +38,9 @@
 #endif
 #ifndef PLACE
 #define PLACE IN_WHEEL
+#endif
+#ifndef HERE
+#define HERE 0
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
@@ -122,12 +126,35 @@ static void owner_close(struct alarm *closed)
 	pool_submit(closed, TIMER_CLOSE);
 }
 
+/* Does what job_finish() does. */
+static enum alarm_end alarm_do_job(struct alarm *due)
+{
+	tw_duration began = ALARM_NOT_RUN;
+	tw_duration time;
+	run_fn *run;
+
+	if (due->timer.job == TIMER_CLOSE) {
+		due->function(due->timer.value);
+		alarm_table_end_close(&owner.out.alarms);
+		return ALARM_ENDED;
+	}
+	/* A clock; at least the owner's time. */
+	time = time_now();
+	if (alarm_begin(due, time, &run)) {
+		assert(due->timer.deadline <= time);
+		began = time;
+		run(due->timer.value);
+	}
+	return alarm_end(&owner.out.alarms, due, began, &owner.out.places);
+}
+
 static void owner_take_due(void)
 {
 	struct alarm *due = in_wheel[0];
 
-	if (due && due->timer.deadline <= time_now())
-		owner_hand_over(due);
+	if (due && due->timer.deadline <= time_now() && owner_hand_over(due) &&
+	    alarm_do_job(due) == ALARM_BACK)
+		owner_settle_alarm(&owner, due);
 }
 
 /* A destroy asks for the alarm, and main goes on with it where the owner was not quick enough. */
@@ -141,7 +168,7 @@ static void owner_answer(void)
 
 	if (!taken)
 		return;
-	hold = alarm_hold(taken, true);
+	hold = alarm_hold(taken, !HERE);
 	if (run_is_under_way(&hold))
 		return;
 	(void)owner_apply_changes(&owner, 4);
@@ -163,30 +190,12 @@ static void owner_turn(void)
 	owner_take_due();
 }
 
-/* Does what job_run_alarm() does. */
 static void worker_turn(void)
 {
 	struct alarm *due = pool_take(0);
-	tw_duration began = ALARM_NOT_RUN;
-	tw_duration time;
-	run_fn *run;
 
-	if (!due)
-		return;
-	if (due->timer.job == TIMER_CLOSE) {
-		due->function(due->timer.value);
-		alarm_table_end_close(&owner.out.alarms);
-		return;
-	}
-	/* A clock; at least the owner's time. */
-	time = time_now();
-	if (alarm_begin(due, time, &run)) {
-		assert(due->timer.deadline <= time);
-		began = time;
-		run(due->timer.value);
-	}
-	(void)alarm_end(&owner.out.alarms, due, began, &owner.out.places);
-	alarm_table_tell(&owner.out.alarms);
+	if (due)
+		(void)alarm_do_job(due);
 }
 
 /* ---- Threads ---- */
@@ -214,7 +223,7 @@ static void alarm_do_stop(int thread, bool is_last)
  * ended. */
 static void alarm_do_destroy(void)
 {
-	struct run hold = alarm_hold(alarm, true);
+	struct run hold = alarm_hold(alarm, !HERE);
 	struct run run = alarm_hold(alarm, false);
 
 	(void)alarm_destroy(alarm, &hold, true);
@@ -336,6 +345,7 @@ int main(void)
 	alarm->timer.pending_set = 0;
 	alarm_init(alarm, argument_run, NULL);
 	owner.clock.ticks.interval = 1;
+	owner.out.alarms.is_here = HERE;
 	if (ARMED_BEFORE) {
 		(void)alarm_set(&owner.out.alarms, alarm, 0, FIRST_TICK, false, &changed);
 		(void)owner_apply_changes(&owner, 4);

@@ -9,6 +9,7 @@
  *   PLACE                  where the timer is when they begin: IN_QUEUE, IN_WHEEL, IN_POOL
  *   PERIODIC_RUNS          0: it runs once; else its schedule ends after this number of runs
  *   TAKES                  RUNS: due timers run; DRAINS: a drain takes them
+ *   HERE                   1: the owner runs what is due, and there is no pool
  *   ASKS                   1: the owner is asked for the deadline in each of its rounds
  *   ROUNDS                 the owner's rounds while the others run
  *
@@ -44,6 +45,9 @@ enum take { RUNS, DRAINS };
 #endif
 #ifndef ASKS
 #define ASKS 0
+#endif
+#ifndef HERE
+#define HERE 0
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
@@ -148,6 +152,29 @@ static struct schedule *schedule_make(void)
 
 static uint64_t timer_id;
 
+/* Does what job_run_alarm() does. */
+static void alarm_do_job(struct alarm *alarm)
+{
+	struct alarm_table *table = &owner.out.alarms;
+	struct slab_bin bin = {0};
+	struct argument *argument = alarm->timer.value;
+	tw_duration began = ALARM_NOT_RUN;
+	enum alarm_end end;
+	run_fn *run;
+
+	/* The owner's tick is all the time that there is. */
+	if (alarm_begin(alarm, 0, &run)) {
+		began = 0;
+		run(argument);
+		argument->last_deadline = alarm->timer.deadline;
+	}
+	end = alarm_end(table, alarm, began, &owner.out.places);
+	if (end == ALARM_GONE)
+		handle_free(&owner.out.handles, &bin, alarm);
+	else if (HERE && end == ALARM_BACK)
+		owner_settle_alarm(&owner, alarm);
+}
+
 static void owner_take_due(int number)
 {
 	struct alarm *alarm = in_wheel[number];
@@ -156,7 +183,8 @@ static void owner_take_due(int number)
 		return;
 	if (TAKES == RUNS) {
 		due_deadline = alarm->timer.deadline;
-		owner_hand_over(alarm);
+		if (owner_hand_over(alarm))
+			alarm_do_job(alarm);
 		return;
 	}
 	/* owner_retire_timer() and job_finish() do this. */
@@ -202,7 +230,7 @@ static void owner_apply_one(int number)
 		return;
 	/* relaxed: the owner alone takes it. */
 	atomic_store_explicit(&commands[number], NULL, memory_order_relaxed);
-	owner_apply_change(&owner, alarm);
+	owner_begin_alarm(&owner, alarm);
 }
 
 static void owner_turn(void)
@@ -216,33 +244,13 @@ static void owner_turn(void)
 		owner_take_due(i);
 }
 
-/* Does what job_run_alarm() does. */
-static void worker_do(struct alarm *alarm)
-{
-	struct alarm_table *table = &owner.out.alarms;
-	struct slab_bin bin = {0};
-	struct argument *argument = alarm->timer.value;
-	tw_duration began = ALARM_NOT_RUN;
-	run_fn *run;
-
-	/* The owner's tick is all the time that there is. */
-	if (alarm_begin(alarm, 0, &run)) {
-		began = 0;
-		run(argument);
-		argument->last_deadline = alarm->timer.deadline;
-	}
-	if (alarm_end(table, alarm, began, &owner.out.places) == ALARM_GONE)
-		handle_free(&owner.out.handles, &bin, alarm);
-	alarm_table_tell(table);
-}
-
 static void worker_turn(void)
 {
 	for (int i = 0; i < ALARMS; i++) {
 		struct alarm *alarm = pool_take(i);
 
 		if (alarm)
-			worker_do(alarm);
+			alarm_do_job(alarm);
 	}
 }
 
@@ -452,6 +460,7 @@ static void begin(void)
 	}
 	owner.clock.kind = TW_CLOCK_MANUAL;
 	owner.clock.ticks.interval = 1;
+	owner.out.alarms.is_here = HERE;
 	timer_id = timer_set_up(0, &arguments[0], PERIODIC_RUNS > 0 ? schedule_make() : NULL);
 	if (PLACE != IN_QUEUE)
 		owner_apply_one(0);

@@ -123,12 +123,17 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 	owner_close(timer_alarm(timer));
 }
 
-/* The timer's tick has come: does what owner_claim() does. */
-static void owner_hand_over(struct alarm *alarm)
+/* The timer's tick has come: does what owner_claim() does. Returns whether it is to run here. */
+static bool owner_hand_over(struct alarm *alarm)
 {
 	owner_unplace(&owner, &alarm->timer);
-	if (owner_claim_alarm(&owner, alarm))
+	if (!owner_claim_alarm(&owner, alarm))
+		return false;
+	timer_set_place(&alarm->timer, TIMER_AWAY);
+	alarm->timer.job = TIMER_RUN;
+	if (!owner.out.alarms.is_here)
 		pool_submit(alarm, TIMER_RUN);
+	return owner.out.alarms.is_here;
 }
 
 #endif

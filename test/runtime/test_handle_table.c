@@ -170,7 +170,7 @@ TEST(once, end_of_a_handle_says_whether_it_was_stopped_or_is_set)
 		alarm->timer.class = TIMER_HANDLE;
 		alarm_begin_life(alarm, 1, false);
 		assert_int_equal(alarm_apply_change(alarm, &changed), ALARM_FILE);
-		assert_true(alarm_claim(alarm, 1));
+		assert_true(alarm_claim(alarm, 1, false));
 		assert_status(alarm_set(&alarms, alarm, handle_generation(id), 9, false, &changed),
 			      TW_OK);
 		assert_false(alarm_begin(alarm, 8, &run));
@@ -199,7 +199,7 @@ TEST(once, alarm_that_was_claimed_for_now_does_not_begin_before_a_later_deadline
 	assert_true(alarm_take_from(&alarms, &alarms.alarms) == &alarm);
 	assert_int_equal(alarm_apply_change(&alarm, &changed), ALARM_FILE);
 	alarm.timer.deadline = 100;
-	assert_true(alarm_claim(&alarm, 5));
+	assert_true(alarm_claim(&alarm, 5, false));
 	assert_status(alarm_set(&alarms, &alarm, 0, 50, false, &changed), TW_OK);
 	assert_false(alarm_begin(&alarm, 5, &run));
 	assert_int_equal(alarm_end(&alarms, &alarm, ALARM_NOT_RUN, NULL), ALARM_BACK);

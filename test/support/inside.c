@@ -24,7 +24,13 @@ unsigned wheel_callers_waiting(struct tw_wheel *wheel)
 
 unsigned wheel_stops_waiting(struct tw_wheel *wheel)
 {
-	return atomic_load(&wheel->owner.out.alarms.waiters);
+	struct alarm_table *alarms = &wheel->owner.out.alarms;
+	unsigned waiters;
+
+	pthread_mutex_lock(&alarms->lock);
+	waiters = alarms->waiters;
+	pthread_mutex_unlock(&alarms->lock);
+	return waiters;
 }
 
 bool wheel_is_asked(struct tw_wheel *wheel)
