@@ -84,6 +84,7 @@
 #include "alarm.h"
 
 #include "base/clock.h"
+#include "base/inlined.h"
 #include "base/thread.h"
 
 enum {
@@ -232,8 +233,9 @@ void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now)
 	alarm_unlock(alarm, word);
 }
 
-enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
-			 tw_duration deadline, bool for_now, bool *changed)
+INLINED enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm,
+				 uint64_t generation, tw_duration deadline, bool for_now,
+				 bool *changed)
 {
 	uint64_t word;
 	uint64_t to;
@@ -279,8 +281,8 @@ static struct inbox *alarm_stopped(struct alarm_table *table, const struct alarm
 	return &table->stopped[(uintptr_t)alarm / sizeof(*alarm) % ALARM_STOPPED];
 }
 
-enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
-			      void **value, bool *changed)
+INLINED enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm,
+				      uint64_t generation, void **value, bool *changed)
 {
 	enum tw_status status;
 	uint64_t word;
@@ -440,7 +442,7 @@ static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 	return ALARM_FILE;
 }
 
-enum alarm_action alarm_look(struct alarm *alarm)
+INLINED enum alarm_action alarm_look(struct alarm *alarm)
 {
 	uint64_t word;
 
@@ -450,7 +452,7 @@ enum alarm_action alarm_look(struct alarm *alarm)
 	return alarm_action_for(alarm, word);
 }
 
-enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed)
+INLINED enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed)
 {
 	uint64_t word;
 	uint64_t to;
@@ -487,7 +489,7 @@ bool alarm_let_go(struct alarm *alarm)
 	return true;
 }
 
-bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here)
+INLINED bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here)
 {
 	uint64_t word;
 
@@ -517,7 +519,7 @@ bool alarm_take(struct alarm *alarm)
 	return true;
 }
 
-bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run)
+INLINED bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run)
 {
 	bool is_periodic = alarm->timer.class == TIMER_PERIODIC;
 	tw_duration due = alarm->timer.deadline;

@@ -10,13 +10,11 @@
 #include "apply.h"
 
 #include "handle.h"
+#include "base/inlined.h"
 #include "base/thread.h"
 #include "memory.h"
 #include "keyless.h"
 #include "retire.h"
-
-/* Calls of these would be up to 30 instructions of each command. */
-#define INLINED static inline __attribute__((always_inline))
 
 enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes at most as long as this */
 
@@ -95,7 +93,8 @@ static void owner_arm(struct owner *owner, struct keyed_timer *timer, struct key
 	pending_add(&owner->pending, timer);
 }
 
-INLINED void owner_set(struct owner *owner, const struct command *command, struct guess guess)
+static INLINED void owner_set(struct owner *owner, const struct command *command,
+			      struct guess guess)
 {
 	struct keyed_timer *old = owner_find(owner, command, guess);
 
@@ -110,7 +109,8 @@ INLINED void owner_set(struct owner *owner, const struct command *command, struc
 	}
 }
 
-INLINED void owner_move(struct owner *owner, const struct command *command, struct guess guess)
+static INLINED void owner_move(struct owner *owner, const struct command *command,
+			       struct guess guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
 	tw_duration before;
@@ -134,7 +134,8 @@ static void owner_unset(struct owner *owner, struct keyed_timer *timer)
 	pending_remove(&owner->pending, timer);
 }
 
-INLINED void owner_remove(struct owner *owner, const struct command *command, struct guess guess)
+static INLINED void owner_remove(struct owner *owner, const struct command *command,
+				 struct guess guess)
 {
 	struct keyed_timer *timer = owner_find(owner, command, guess);
 
@@ -144,8 +145,8 @@ INLINED void owner_remove(struct owner *owner, const struct command *command, st
 	outbox_release(&owner->out, &timer->timer, TW_REMOVED);
 }
 
-INLINED void owner_apply_command(struct owner *owner, const struct command *command,
-				 struct guess guess)
+static INLINED void owner_apply_command(struct owner *owner, const struct command *command,
+					struct guess guess)
 {
 	if (command->kind == COMMAND_SET) {
 		owner_set(owner, command, guess);

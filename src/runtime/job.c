@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/counter.h"
+#include "base/inlined.h"
 
 /* What a job needs from its begin to its end. All functions with a `work` are inlined: it stays in
  * registers. */
@@ -24,8 +25,6 @@ struct work {
 	tw_duration took;  /* what job_finish() returns */
 };
 
-#define INLINED static inline __attribute__((always_inline))
-
 /* The task of the innermost job that this thread is doing; it lies on the thread's stack. */
 static _Thread_local const struct tw_task *innermost;
 
@@ -36,7 +35,7 @@ void drain_release(struct drain *drain)
 		free(drain);
 }
 
-INLINED bool job_is_in_child(const struct job_target *target)
+static INLINED bool job_is_in_child(const struct job_target *target)
 {
 	return fork_guard_is_left_behind(target->guard);
 }
@@ -46,7 +45,7 @@ INLINED bool job_is_in_child(const struct job_target *target)
  * the wheel may be touched any more: locks may be held by threads that are not there, and the
  * descriptors are the parent's too. So the thread ends.
  */
-INLINED void job_end_in_child(const struct job_target *target)
+static INLINED void job_end_in_child(const struct job_target *target)
 {
 	if (job_is_in_child(target))
 		pthread_exit(NULL);
@@ -71,20 +70,20 @@ static __attribute__((cold, noinline)) void guard_break(const struct job_target 
 	abort();
 }
 
-INLINED void guard_end(const struct guard *guard)
+static INLINED void guard_end(const struct guard *guard)
 {
 	if (!guard->has_returned)
 		guard_break(guard->target);
 }
 
 /* Ends the call of a release, drain or close function, which has returned. */
-INLINED void job_end_call(const struct job_target *target, struct job_thread *thread)
+static INLINED void job_end_call(const struct job_target *target, struct job_thread *thread)
 {
 	job_end_in_child(target);
 	counter_subtract(&thread->counts[JOB_RUNNING], 1);
 }
 
-INLINED void job_release(struct work *work, enum tw_reason reason)
+static INLINED void job_release(struct work *work, enum tw_reason reason)
 {
 	if (!work->target->release)
 		return;
@@ -93,7 +92,7 @@ INLINED void job_release(struct work *work, enum tw_reason reason)
 	job_end_call(work->target, work->thread);
 }
 
-INLINED void job_drain(struct work *work)
+static INLINED void job_drain(struct work *work)
 {
 	struct drain *drain = work->timer->drain;
 
@@ -118,7 +117,7 @@ static __attribute__((noinline)) void job_close_apart(struct job_target *target,
 }
 
 /* Calls a close's function. */
-INLINED void job_close(struct work *work)
+static INLINED void job_close(struct work *work)
 {
 	work->took = -work->began;
 	job_close_apart(work->target, work->timer, work->thread, work->task);
@@ -151,7 +150,7 @@ static struct tw_task job_task(const struct job_target *target, const struct tim
 }
 
 /* Calls the release or drain function. */
-INLINED void job_return(struct work *work)
+static INLINED void job_return(struct work *work)
 {
 	if (work->timer->job == TIMER_RELEASE)
 		job_release(work, (enum tw_reason)work->timer->reason);
@@ -160,7 +159,7 @@ INLINED void job_return(struct work *work)
 }
 
 /* Shows the run to others. A thread that sees a part of it sees that the one before has ended. */
-INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_duration began)
+static INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_duration began)
 {
 	const char *key = task->key;
 	uint64_t word;
@@ -184,14 +183,14 @@ INLINED void job_show(struct job_run *run, const struct tw_task *task, tw_durati
 }
 
 /* Begins a task, which is about to be called. */
-INLINED void job_begin(struct work *work)
+static INLINED void job_begin(struct work *work)
 {
 	histogram_record(&work->thread->lateness, work->task->lateness);
 	job_show(&work->thread->run, work->task, work->began);
 }
 
 /* Ends a task, which has returned. */
-INLINED void job_end(struct work *work)
+static INLINED void job_end(struct work *work)
 {
 	struct job_thread *thread = work->thread;
 
@@ -203,7 +202,7 @@ INLINED void job_end(struct work *work)
 }
 
 /* Runs the task. A handle's or an alarm's has begun, and has not ended. */
-INLINED void job_run(struct work *work)
+static INLINED void job_run(struct work *work)
 {
 	job_begin(work);
 	if (work->task->run)
@@ -213,7 +212,7 @@ INLINED void job_run(struct work *work)
 	job_end(work);
 }
 
-INLINED void job_finish_keyed(struct work *work)
+static INLINED void job_finish_keyed(struct work *work)
 {
 	struct keyed_timer *timer = timer_keyed(work->timer);
 
@@ -232,7 +231,7 @@ INLINED void job_finish_keyed(struct work *work)
 }
 
 /* Frees the alarm, or wakes its owner, as its end has left it. */
-INLINED void job_end_alarm(struct work *work, enum alarm_end end)
+static INLINED void job_end_alarm(struct work *work, enum alarm_end end)
 {
 	struct job_target *target = work->target;
 
@@ -244,7 +243,7 @@ INLINED void job_end_alarm(struct work *work, enum alarm_end end)
 }
 
 /* Ends an alarm that has not begun: it was stopped, or set later, since it was claimed. */
-INLINED void job_pass_alarm(struct work *work, bool is_handle)
+static INLINED void job_pass_alarm(struct work *work, bool is_handle)
 {
 	enum alarm_end end = alarm_end(work->target->alarms, timer_alarm(work->timer),
 				       ALARM_NOT_RUN, work->target->places);
@@ -257,7 +256,7 @@ INLINED void job_pass_alarm(struct work *work, bool is_handle)
 }
 
 /* Runs the alarm. */
-INLINED void job_run_alarm(struct work *work)
+static INLINED void job_run_alarm(struct work *work)
 {
 	struct job_target *target = work->target;
 	struct alarm *alarm = timer_alarm(work->timer);
@@ -281,7 +280,7 @@ INLINED void job_run_alarm(struct work *work)
 }
 
 /* Gives back the value of a handle that does not run, unless a stop has given it to its caller. */
-INLINED void job_return_handle(struct work *work)
+static INLINED void job_return_handle(struct work *work)
 {
 	struct alarm *alarm = timer_alarm(work->timer);
 
@@ -298,7 +297,7 @@ INLINED void job_return_handle(struct work *work)
 	}
 }
 
-INLINED void job_finish_alarm(struct work *work)
+static INLINED void job_finish_alarm(struct work *work)
 {
 	bool is_handle = timer_is_handle(work->timer);
 

@@ -8,8 +8,7 @@
  * published.
  */
 #include "ask.h"
-
-#define INLINED static inline __attribute__((always_inline))
+#include "base/inlined.h"
 
 /* A command by key that is to be given. */
 struct order {
@@ -127,7 +126,7 @@ static __attribute__((cold, noinline)) enum tw_status wheel_invalid(const struct
 	return status == TW_OK ? TW_INVALID : status;
 }
 
-INLINED enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order)
+static INLINED enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order)
 {
 	if (!wheel || !wheel_may_give(wheel, &order))
 		return wheel_invalid(wheel);
