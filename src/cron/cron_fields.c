@@ -5,7 +5,7 @@
  * This is the grammar, without the blanks around and between fields:
  *
  *     field = item *("," item)
- *     item  = number | (number "-" number | "*") ["/" step]
+ *     item  = (number ["-" number] | "*") ["/" step] | number ("#" nth | "L") | "L" | "?"
  *
  * A reader goes through the text. It stops at an error, and its position is the reported one. A
  * nickname is read as the expression that it stands for.
@@ -18,6 +18,9 @@
 #include "letter.h"
 
 enum { NUMBER_MOST = 1000, NAME_SIZE = 3 };
+/* In the set of days of the month, L is 0. In the one of days of the week, the nth of a month is
+ * 8 * n + day, and the last one is the sixth. */
+enum { DAY_LAST = 0, WEEK_LAST = 6 };
 
 /* Describes one of the five fields. */
 struct field_kind {
@@ -59,9 +62,12 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
+/* Returns the next character; '\0' also where only the end of a line follows. */
 static char next_char(const struct field_reader *reader)
 {
-	return reader->text[reader->at];
+	const char *next = reader->text + reader->at;
+
+	return next[strspn(next, "\r\n")] == '\0' ? '\0' : *next;
 }
 
 /* Notes the error `wrong` at the position `at`. Returns false. */
@@ -150,35 +156,53 @@ static bool read_step(struct field_reader *reader, const struct field_kind *kind
 	return true;
 }
 
-/* Reads an item, and adds its numbers to the set. */
+/* Reads what may follow a day of the week, L or # and a number. Returns whether it did. */
+static bool read_nth(struct field_reader *reader, int weekday, uint64_t *numbers)
+{
+	int nth = WEEK_LAST;
+
+	if (skip(reader, '#'))
+		nth = next_char(reader) >= '1' && next_char(reader) <= '5'
+			      ? reader->text[reader->at++] - '0'
+			      : 0;
+	else if (!skip(reader, 'L') && !skip(reader, 'l'))
+		return false;
+	if (nth == 0)
+		refuse(reader, reader->at, "# needs a number from 1 to 5 after it");
+	*numbers |= (uint64_t)1 << (8 * nth + weekday % 7);
+	return true;
+}
+
+/* Reads an item, and adds its numbers to the set. A range may go on behind the highest one. */
 static bool read_item(struct field_reader *reader, const struct field_kind *kind, uint64_t *numbers)
 {
+	bool is_day = kind == &kinds[FIELD_DAY];
+	bool is_weekday = kind == &kinds[FIELD_WEEKDAY];
+	int size = is_weekday ? 7 : kind->high - kind->low + 1;
 	int low = kind->low;
 	int high = kind->high;
 	int step = 1;
-	bool is_range = true;
 
-	if (!skip(reader, '*')) {
-		size_t start = reader->at;
-
+	if (is_day && (skip(reader, 'L') || skip(reader, 'l'))) {
+		*numbers |= 1 << DAY_LAST;
+		return true;
+	}
+	if (!skip(reader, '*') && !((is_day || is_weekday) && skip(reader, '?'))) {
 		if (!read_number(reader, kind, &low))
 			return false;
-		high = low;
-		is_range = skip(reader, '-');
-		if (is_range && !read_number(reader, kind, &high))
-			return false;
-		/* 0 at the end of a range is the Sunday after it, 7. */
-		if (high == 0 && low > 0 && kind == &kinds[FIELD_WEEKDAY])
-			high = kind->high;
-		if (high < low)
-			return refuse(reader, start, "the range ends before it begins");
+		if (is_weekday && read_nth(reader, low, numbers))
+			return !reader->wrong;
+		if (skip(reader, '-')) {
+			if (!read_number(reader, kind, &high))
+				return false;
+		} else if (next_char(reader) != '/') {
+			high = low;
+		}
 	}
-	if (next_char(reader) == '/' && !is_range)
-		return refuse(reader, reader->at, "a step needs a range or * before it");
 	if (skip(reader, '/') && !read_step(reader, kind, &step))
 		return false;
-	for (int number = low; number <= high; number += step)
-		*numbers |= (uint64_t)1 << number;
+	for (int number = low; number <= (high < low ? high + size : high); number += step)
+		*numbers |= (uint64_t)1 << (number > kind->high ? number - size : number);
 	return true;
 }
 
@@ -198,6 +222,11 @@ static bool read_field(struct field_reader *reader, const struct field_kind *kin
 	return true;
 }
 
+static bool has(const struct cron_fields *fields, enum cron_field field, int number)
+{
+	return fields->numbers[field] >> number & 1;
+}
+
 /* Reads all fields. The reader must be at the first one. */
 static bool read_fields(struct field_reader *reader, struct cron_fields *fields)
 {
@@ -205,15 +234,15 @@ static bool read_fields(struct field_reader *reader, struct cron_fields *fields)
 
 	*fields = (struct cron_fields){0};
 	for (int field = 0; field < FIELD_COUNT; field++) {
-		is_star[field] = next_char(reader) == '*';
+		is_star[field] = next_char(reader) == '*' || next_char(reader) == '?';
 		if (!read_field(reader, &kinds[field], &fields->numbers[field]))
 			return false;
 	}
 	if (next_char(reader) != '\0')
 		return refuse(reader, reader->at, "there are more than five fields");
 
-	fields->numbers[FIELD_WEEKDAY] |= fields->numbers[FIELD_WEEKDAY] >> 7;
-	fields->numbers[FIELD_WEEKDAY] &= 0x7f;
+	if (has(fields, FIELD_WEEKDAY, 7))
+		fields->numbers[FIELD_WEEKDAY] |= 1;
 	fields->either_day = !is_star[FIELD_DAY] && !is_star[FIELD_WEEKDAY];
 	fields->every_hour = fields->numbers[FIELD_HOUR] == 0xffffff;
 	return true;
@@ -223,17 +252,20 @@ static bool read_fields(struct field_reader *reader, struct cron_fields *fields)
 static const char *read_nickname(struct field_reader *reader)
 {
 	const char *text = reader->text + reader->at;
-	size_t size = strcspn(text, " \t");
+	size_t size = strcspn(text, " \t\r\n");
 
 	for (size_t i = 0; i < sizeof(nicknames) / sizeof(nicknames[0]); i++) {
 		const char *name = nicknames[i].name;
+		size_t same = 0;
 
-		if (strlen(name) == size && memcmp(name, text, size) == 0) {
+		while (same < size && lower(text[same]) == name[same])
+			same++;
+		if (same == size && name[same] == '\0') {
 			reader->at += size;
 			return nicknames[i].expression;
 		}
 	}
-	refuse(reader, reader->at, "there is no such @ name");
+	refuse(reader, reader->at, "there is no such @ name; use tw_every for a period");
 	return NULL;
 }
 
@@ -263,15 +295,17 @@ const char *cron_fields_parse(struct cron_fields *fields, const char *expression
 	return reader.wrong;
 }
 
-static bool has(const struct cron_fields *fields, enum cron_field field, int number)
+/* `length` is the month's. */
+static bool day_fits(const struct cron_fields *fields, int64_t day, int day_of_month, int length)
 {
-	return fields->numbers[field] >> number & 1;
-}
-
-static bool day_fits(const struct cron_fields *fields, int64_t day, int day_of_month)
-{
-	bool in_month = has(fields, FIELD_DAY, day_of_month);
-	bool in_week = has(fields, FIELD_WEEKDAY, weekday_of_day(day));
+	int weekday = weekday_of_day(day);
+	int nth = (day_of_month + 6) / 7;
+	bool in_month = has(fields, FIELD_DAY, day_of_month) ||
+			(day_of_month == length && has(fields, FIELD_DAY, DAY_LAST));
+	bool in_week =
+		has(fields, FIELD_WEEKDAY, weekday) ||
+		has(fields, FIELD_WEEKDAY, 8 * nth + weekday) ||
+		(day_of_month + 7 > length && has(fields, FIELD_WEEKDAY, 8 * WEEK_LAST + weekday));
 
 	return fields->either_day ? in_month || in_week : in_month && in_week;
 }
@@ -310,7 +344,7 @@ static int64_t day_from(const struct cron_fields *fields, int64_t day, int64_t e
 
 		if (has(fields, FIELD_MONTH, date.month))
 			for (int i = 0; date.day + i <= length && day + i < end; i++)
-				if (day_fits(fields, day + i, date.day + i))
+				if (day_fits(fields, day + i, date.day + i, length))
 					return day + i;
 		day += length - date.day + 1;
 	}

@@ -14,9 +14,10 @@ enum cron_field { FIELD_MINUTE, FIELD_HOUR, FIELD_DAY, FIELD_MONTH, FIELD_WEEKDA
 
 /* Holds the fields of an expression as sets. */
 struct cron_fields {
-	uint64_t numbers[FIELD_COUNT]; /* bit n is set if n matches; Sunday is bit 0 only */
-	bool either_day;               /* a day need match only one of the two day fields */
-	bool every_hour;               /* all 24 hours match */
+	/* Bit n is set if n matches; Sunday has bit 0. More bits of days are in cron_fields.c. */
+	uint64_t numbers[FIELD_COUNT];
+	bool either_day; /* a day need match only one of the two day fields */
+	bool every_hour; /* all 24 hours match */
 };
 
 /*

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zone.c is the reader of TZif files, and the search for a zone's offset at a time.
+ * zone.c is the reader of the system's TZif files, and the search for a zone's offset at a time.
  *
  * Invariants:
  *  - The times of changes[] ascend strictly.
  *  - No part of a file is read before its size is checked. Counts have 32 bits and sizes of items
  *    are at most 12 bytes, so their products do not overflow 64 bits.
+ *  - A name that zone_name_check() accepts is a path below the zones' folder. Links inside the
+ *    folder are followed.
+ *  - Only regular files are read. Opening a file never blocks, not even for a pipe.
+ *  - Errors keep the errno of the system call that failed.
  *
- * A file is a header and a body with times of 4 bytes. From version 2 on, another header and body
- * follow, with times of 8 bytes, and then a footer: a line with the rule for the time after the
- * last change. All numbers are big endian. A body has these parts:
+ * A file is a header and a body with times of 4 bytes, which are not used; another header and body
+ * with times of 8 bytes; and a footer: a line with the rule for the time after the last change. All
+ * numbers are big endian. A body has these parts:
  *
  *     times         time_count × 4 or 8 bytes
  *     type_indexes  time_count × 1 byte: an index into types
@@ -23,12 +27,29 @@
  */
 #include "zone.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { HEADER_SIZE = 44, TYPE_SIZE = 6, TYPES_MOST = 256, VERSION_AT = 4, COUNTS_AT = 20 };
+#include <timingwheel/cron.h>
+
+#include "letter.h"
+
+enum { HEADER_SIZE = 44, TIME_SIZE = 8, TYPE_SIZE = 6, TYPES_MOST = 256 };
+enum { VERSION_AT = 4, COUNTS_AT = 20 };
 /* The range of offsets that RFC 9636 recommends, in seconds. */
 enum { OFFSET_LEAST = -89999, OFFSET_MOST = 93599 };
+
+/* The largest size of a zone file, in bytes. The system's files have at most 4 KiB. */
+enum { FILE_SIZE_MOST = 1 << 18 };
+
+static const char default_folder[] = "/usr/share/zoneinfo";
 
 /* Holds the counts of a file's header. */
 struct header {
@@ -43,7 +64,6 @@ struct header {
 
 /* Points to the parts of a body. */
 struct body {
-	size_t time_size;
 	const unsigned char *times;
 	const unsigned char *type_indexes;
 	const unsigned char *types;
@@ -57,10 +77,8 @@ static uint32_t read_32(const unsigned char *bytes)
 	       bytes[3];
 }
 
-static int64_t read_time(const unsigned char *bytes, size_t size)
+static int64_t read_time(const unsigned char *bytes)
 {
-	if (size == 4)
-		return (int32_t)read_32(bytes);
 	return (int64_t)((uint64_t)read_32(bytes) << 32 | read_32(bytes + 4));
 }
 
@@ -126,7 +144,7 @@ static bool changes_read(struct zone *zone, const struct header *header, const s
 
 		if (type >= header->type_count)
 			return false;
-		change->at = read_time(body->times + i * body->time_size, body->time_size);
+		change->at = read_time(body->times + i * TIME_SIZE);
 		change->offset = type_offset(body, type);
 		if (i > 0 && change->at <= change[-1].at)
 			return false;
@@ -136,11 +154,11 @@ static bool changes_read(struct zone *zone, const struct header *header, const s
 }
 
 static enum tw_status body_read(struct zone *zone, const struct header *header,
-				const unsigned char *bytes, size_t time_size, const char **wrong)
+				const unsigned char *bytes, const char **wrong)
 {
-	struct body body = {.time_size = time_size, .times = bytes};
+	struct body body = {.times = bytes};
 
-	body.type_indexes = body.times + header->time_count * time_size;
+	body.type_indexes = body.times + header->time_count * TIME_SIZE;
 	body.types = body.type_indexes + header->time_count;
 	*wrong = damaged;
 	if (!counts_are_valid(header) || !types_are_valid(header, &body))
@@ -173,7 +191,7 @@ static bool footer_read(struct zone *zone, const unsigned char *bytes, size_t si
 	       zone_rule_parse(&zone->rule, (const char *)bytes + 1, (size_t)(end - bytes - 1));
 }
 
-/* Reads the second header, its body and the footer, which exist from version 2 on. */
+/* Reads the second header, its body and the footer. */
 static enum tw_status second_part_read(struct zone *zone, const unsigned char *bytes, size_t size,
 				       const char **wrong)
 {
@@ -181,13 +199,12 @@ static enum tw_status second_part_read(struct zone *zone, const unsigned char *b
 	enum tw_status status;
 	uint64_t body;
 
-	*wrong = damaged;
 	if (!header_read(&header, bytes, size) || header.version < '2')
 		return TW_INVALID;
-	body = body_size(&header, 8);
+	body = body_size(&header, TIME_SIZE);
 	if (body > size - HEADER_SIZE)
 		return TW_INVALID;
-	status = body_read(zone, &header, bytes + HEADER_SIZE, 8, wrong);
+	status = body_read(zone, &header, bytes + HEADER_SIZE, wrong);
 	if (status != TW_OK)
 		return status;
 	bytes += HEADER_SIZE + body;
@@ -201,20 +218,13 @@ static enum tw_status file_read(struct zone *zone, const unsigned char *bytes, s
 	struct header header;
 	uint64_t body;
 
-	if (!header_read(&header, bytes, size)) {
-		*wrong = "the zone's file is no TZif file";
+	*wrong = "the zone's file is no TZif file of version 2 to 4";
+	if (!header_read(&header, bytes, size) || header.version < '2' || header.version > '4')
 		return TW_INVALID;
-	}
 	*wrong = damaged;
 	body = body_size(&header, 4);
 	if (body > size - HEADER_SIZE)
 		return TW_INVALID;
-	if (header.version == '\0')
-		return body_read(zone, &header, bytes + HEADER_SIZE, 4, wrong);
-	if (header.version < '2' || header.version > '4') {
-		*wrong = "the zone's file is of a version that is not known here";
-		return TW_INVALID;
-	}
 	return second_part_read(zone, bytes + HEADER_SIZE + body, size - HEADER_SIZE - body, wrong);
 }
 
@@ -265,4 +275,162 @@ int32_t zone_offset(const struct zone *zone, int64_t time, int64_t *until)
 		return zone_rule_offset(&zone->rule, time, until);
 	*until = passed < zone->change_count ? zone->changes[passed].at : INT64_MAX;
 	return passed > 0 ? zone->changes[passed - 1].offset : zone->first_offset;
+}
+
+static bool is_name_character(char c)
+{
+	return is_letter(c) || is_digit(c) || c == '.' || c == '_' || c == '-' || c == '+';
+}
+
+/* Returns whether a part of a name is "." or "..". `size` must be > 0. */
+static bool part_is_dots(const char *part, size_t size)
+{
+	return (size == 1 || size == 2) && memcmp(part, "..", size) == 0;
+}
+
+const char *zone_name_check(const char *name, size_t *position)
+{
+	const char *part = name;
+
+	*position = 0;
+	if (strnlen(name, TW_CRON_ZONE_MAX + 1) > TW_CRON_ZONE_MAX)
+		return "the zone's name is too long";
+	for (const char *at = name;; at++) {
+		*position = (size_t)(at - name);
+		if (is_name_character(*at))
+			continue;
+		if (*at != '/' && *at != '\0')
+			return "no zone's name has this character";
+		if (at == part)
+			return "a part of the zone's name is empty";
+		if (part_is_dots(part, (size_t)(at - part))) {
+			*position = (size_t)(part - name);
+			return "no zone's name has . or .. as a part";
+		}
+		if (*at == '\0')
+			return NULL;
+		part = at + 1;
+	}
+}
+
+/* Reads `size` bytes. Returns TW_SYSTEM with errno, or TW_INVALID if the file ends before. */
+static enum tw_status bytes_read(int file, unsigned char *bytes, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t count = read(file, bytes + done, size - done);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return TW_SYSTEM;
+		if (count == 0)
+			return TW_INVALID;
+		done += (size_t)count;
+	}
+	return TW_OK;
+}
+
+static enum tw_status file_parse(struct zone *zone, int file, size_t size, const char **wrong)
+{
+	unsigned char *bytes = malloc(size);
+	enum tw_status status;
+
+	if (!bytes)
+		return TW_NO_MEMORY;
+	*wrong = "the zone's file changes";
+	status = bytes_read(file, bytes, size);
+	if (status == TW_OK)
+		status = zone_parse(zone, bytes, size, wrong);
+	free(bytes);
+	return status;
+}
+
+static enum tw_status opened_file_load(struct zone *zone, int file, const char **wrong)
+{
+	struct stat stat;
+
+	if (fstat(file, &stat) != 0)
+		return TW_SYSTEM;
+	if (!S_ISREG(stat.st_mode))
+		return TW_NOT_FOUND;
+	*wrong = "the zone's file is no TZif file";
+	if (stat.st_size == 0 || stat.st_size > FILE_SIZE_MOST)
+		return TW_INVALID;
+	return file_parse(zone, file, (size_t)stat.st_size, wrong);
+}
+
+static enum tw_status file_load(struct zone *zone, const char *path, const char **wrong)
+{
+	enum tw_status status;
+	int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int error;
+
+	if (file < 0)
+		return errno == ENOENT || errno == ENOTDIR ? TW_NOT_FOUND : TW_SYSTEM;
+	status = opened_file_load(zone, file, wrong);
+	error = errno;
+	close(file);
+	errno = error;
+	return status;
+}
+
+/* Loads the zone of a file, and says what is *wrong otherwise. */
+static enum tw_status path_load(struct zone *zone, const char *path, const char **wrong)
+{
+	enum tw_status status;
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	status = file_load(zone, path, wrong);
+	pthread_setcancelstate(cancel_state, &cancel_state);
+	if (status == TW_NO_MEMORY)
+		*wrong = "out of memory";
+	else if (status == TW_SYSTEM)
+		*wrong = "the zone's file can't be read";
+	return status;
+}
+
+enum tw_status zone_load(struct zone *zone, const char *name, const char **wrong)
+{
+	/* secure_getenv ignores the environment if the program has more rights than its caller. */
+	const char *given = secure_getenv("TZDIR");
+	const char *folder = given && *given ? given : default_folder;
+	char path[PATH_MAX];
+	enum tw_status status;
+
+	zone_init(zone);
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path)) {
+		errno = ENAMETOOLONG;
+		*wrong = "the zone's file can't be read";
+		return TW_SYSTEM;
+	}
+	status = path_load(zone, path, wrong);
+	if (status == TW_NOT_FOUND)
+		*wrong = access(folder, F_OK) == 0
+				 ? "there is no such zone"
+				 : "there are no zones here: tzdata is not installed";
+	return status;
+}
+
+enum tw_status zone_load_local(struct zone *zone, const char **wrong)
+{
+	const char *given = secure_getenv("TZ");
+	enum tw_status status;
+	size_t position;
+
+	zone_init(zone);
+	if (!given) {
+		status = path_load(zone, "/etc/localtime", wrong);
+		return status == TW_NOT_FOUND ? TW_OK : status;
+	}
+	given += *given == ':';
+	zone->has_rule = zone_rule_parse(&zone->rule, given, strlen(given));
+	if (zone->has_rule || *given == '\0')
+		return TW_OK;
+	if (*given == '/')
+		return path_load(zone, given, wrong);
+	*wrong = zone_name_check(given, &position);
+	return *wrong ? TW_INVALID : zone_load(zone, given, wrong);
 }

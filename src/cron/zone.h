@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * zone is a time zone: its offset from UTC at each time. It is parsed from the bytes of a TZif file
- * (RFC 9636, versions 1 to 4), which need not be valid. It never changes once it is parsed, so any
+ * (RFC 9636, versions 2 to 4), which need not be valid. It never changes once it is parsed, so any
  * thread may read it.
  */
 #ifndef ZONE_H
@@ -43,6 +43,29 @@ void zone_init(struct zone *zone);
 enum tw_status zone_parse(struct zone *zone, const void *bytes, size_t size, const char **wrong);
 /* Frees the zone's memory, and makes it UTC. */
 void zone_destroy(struct zone *zone);
+
+/*
+ * Checks the name of a zone. Returns NULL if it is valid, or the error as a static string, with
+ * *position set to the error's place in bytes.
+ */
+const char *zone_name_check(const char *name, size_t *position);
+
+/*
+ * Reads the zone `name` from its file in the folder TZDIR, by default /usr/share/zoneinfo.
+ *
+ * zone_name_check() must have accepted the name. Unless the status is TW_OK, *zone is UTC and
+ * *wrong is the error, a static string. The call is no cancellation point.
+ *
+ * Returns:
+ *   TW_OK         the caller owns *zone, until zone_destroy()
+ *   TW_NOT_FOUND  there is no such file, or it is no regular file
+ *   TW_INVALID    the file is no valid zone file
+ *   TW_NO_MEMORY  out of memory
+ *   TW_SYSTEM     a system call failed, or the path is too long; errno has the cause
+ */
+enum tw_status zone_load(struct zone *zone, const char *name, const char **wrong);
+/* Reads the zone of the environment's TZ, or without it of /etc/localtime, as zone_load() does. */
+enum tw_status zone_load_local(struct zone *zone, const char **wrong);
 
 /*
  * Returns the offset at `time`, in seconds east of UTC. *until becomes the next time when the

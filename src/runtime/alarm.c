@@ -540,21 +540,25 @@ INLINED bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run)
 	}
 	alarm->timer.deadline = deadline;
 	*run = is_periodic ? alarm->schedule->run : alarm->function;
+	if (is_periodic && (word & RESET))
+		alarm->schedule->is_look = false;
 	word &= ~(uint64_t)(RESET | NOW | FILED | (is_periodic ? 0 : ARMED));
 	alarm_unlock(alarm, word | RUNNING | AWAY);
 	return true;
 }
 
 /* The deadline after the present one that is due at all, for a run that began at `now`. */
-static tw_duration alarm_next(const struct alarm *alarm, tw_duration now)
+static tw_duration alarm_next(struct alarm *alarm, tw_duration now)
 {
-	const struct schedule *schedule = alarm->schedule;
+	struct schedule *schedule = alarm->schedule;
 	tw_duration deadline = alarm->timer.deadline;
 	tw_duration next;
 	uint64_t since;
 
 	if (schedule->next)
 		return schedule->next(alarm->timer.value, deadline);
+	if (schedule->has_calendar)
+		return cron_follower_next(schedule->follower, deadline);
 	next = time_add(deadline, schedule->period);
 	if (next > now || schedule->missed == TW_MISSED_BURST)
 		return next;
@@ -593,6 +597,8 @@ enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_dura
 		to &= ~(uint64_t)ARMED;
 	else if (asked && !(word & RESET))
 		alarm_store_deadline(alarm, next);
+	if (alarm->timer.class == TIMER_PERIODIC && (asked || (word & RESET)))
+		alarm->schedule->is_look = !(word & RESET);
 	if (is_handle && !(to & ARMED))
 		to |= CLOSED | LAST;
 	if ((to & ARMED) || ((to & LAST) && !is_handle))

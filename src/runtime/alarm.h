@@ -16,17 +16,23 @@
 
 #include "base/inbox.h"
 #include "base/limit.h"
+#include "cron/cron_search.h"
 #include "wheel/timer.h"
 
 /* A run, or the function that a close is given. */
 typedef void run_fn(void *argument);
 
-/* A schedule is what repeats. It is constant once made. */
+/* A schedule is what repeats. */
 struct schedule {
+	/* Constant once made. */
 	run_fn *run;
 	tw_duration (*next)(void *argument, tw_duration previous); /* or NULL: period and missed */
 	tw_duration period;
 	enum tw_missed missed;
+	bool has_calendar; /* it has a follower, and neither of those */
+	/* The thread that runs it. */
+	bool is_look;                    /* the deadline is the follower's, and not a set's */
+	struct cron_follower follower[]; /* one, or none */
 };
 
 /* 88 bytes. */
@@ -235,6 +241,16 @@ bool alarm_take(struct alarm *alarm);
 /* Begins the run of an alarm that was claimed, and sets *run and the timer's deadline. Returns
  * false if it was stopped, or set to a deadline after `now`. */
 bool alarm_begin(struct alarm *alarm, tw_duration now, run_fn **run);
+
+/* Returns whether a periodic alarm that has begun has nothing to run: no time of its calendar has
+ * come. */
+static inline bool alarm_only_looks(struct alarm *alarm)
+{
+	struct schedule *schedule = alarm->schedule;
+
+	return schedule->has_calendar && schedule->is_look &&
+	       !cron_follower_is_due(schedule->follower);
+}
 
 /* When a run began that was none. */
 #define ALARM_NOT_RUN INT64_MIN

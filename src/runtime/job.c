@@ -270,7 +270,10 @@ static INLINED void job_run_alarm(struct work *work)
 	}
 	work->task->deadline = work->timer->deadline;
 	work->task->lateness = lateness_at(work->now, work->timer->deadline);
-	job_run(work);
+	if (is_periodic && alarm_only_looks(alarm))
+		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
+	else
+		job_run(work);
 	/* The end may ask the schedule, which may fork. */
 	if (is_periodic)
 		work->took = -work->began;

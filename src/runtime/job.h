@@ -52,7 +52,7 @@ enum job_count {
 	JOB_RUNNING,         /* release, drain and close functions being called */
 	JOB_UNBEGUN_STOPPED, /* tasks: the wheel had been stopped */
 	JOB_UNBEGUN_REMOVED, /* the handle had been stopped */
-	JOB_UNBEGUN_RESET,   /* the handle had been reset, and goes back */
+	JOB_UNBEGUN_RESET,   /* the handle goes back: it was reset, or its calendar not due */
 	JOB_COUNTS
 };
 

@@ -13,6 +13,8 @@
 struct handle_set {
 	void (*run)(void *argument);
 	const struct schedule *schedule; /* or NULL */
+	/* Where the schedule has a calendar. */
+	const struct cron_follower *follower;
 	void *argument;
 	tw_duration now;
 	tw_duration deadline;
@@ -28,7 +30,8 @@ static bool deadline_is_now(tw_duration deadline, tw_duration now)
 static struct alarm *wheel_new_handle(struct tw_wheel *wheel, const struct handle_set *set,
 				      uint64_t *id)
 {
-	struct schedule *schedule = set->schedule ? malloc(sizeof(*schedule)) : NULL;
+	size_t more = set->follower ? sizeof(*set->follower) : 0;
+	struct schedule *schedule = set->schedule ? malloc(sizeof(*schedule) + more) : NULL;
 	struct alarm *alarm = NULL;
 
 	if (!set->schedule || schedule)
@@ -45,6 +48,8 @@ static struct alarm *wheel_new_handle(struct tw_wheel *wheel, const struct handl
 	} else {
 		alarm->function = set->run;
 	}
+	if (more > 0)
+		schedule->follower[0] = *set->follower;
 	return alarm;
 }
 
@@ -87,33 +92,24 @@ static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct hand
 	return TW_OK;
 }
 
+/* Without `run`, returns TW_INVALID. */
 static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
 				       struct tw_timer *timer)
 {
-	struct limit *places = &wheel->owner.out.places;
 	enum tw_status status = wheel_state(wheel);
+	struct limit *places;
 
 	if (timer)
 		timer->id = 0;
 	if (status != TW_OK || !set->run)
 		return status == TW_OK ? TW_INVALID : status;
+	places = &wheel->owner.out.places;
 	if (!limit_take(places))
 		return wheel_refuse(wheel);
 	status = wheel_set_placed(wheel, set, timer);
 	if (status != TW_OK)
 		limit_give(places);
 	return status;
-}
-
-/* The answer where no timer is set: the wheel's state, or else TW_INVALID. */
-static __attribute__((cold, noinline)) enum tw_status wheel_set_no_handle(
-	const struct tw_wheel *wheel, struct tw_timer *timer)
-{
-	enum tw_status status = wheel_state(wheel);
-
-	if (timer)
-		timer->id = 0;
-	return status == TW_OK ? TW_INVALID : status;
 }
 
 /* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
@@ -125,16 +121,23 @@ static tw_duration deadline_from(tw_duration now, tw_duration delay)
 	return now + delay == TW_FOREVER ? TW_FOREVER - 1 : now + delay;
 }
 
+/* Sets the timer `delay` from now. */
+static inline enum tw_status wheel_set_after(struct tw_wheel *wheel, struct handle_set *set,
+					     tw_duration delay, struct tw_timer *timer)
+{
+	if (wheel) {
+		set->now = clock_now(&wheel->owner.clock);
+		set->deadline = deadline_from(set->now, delay);
+	}
+	return wheel_set_handle(wheel, set, timer);
+}
+
 enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
 			     void *argument, struct tw_timer *timer)
 {
 	struct handle_set set = {.run = run, .argument = argument};
 
-	if (!wheel)
-		return wheel_set_no_handle(wheel, timer);
-	set.now = clock_now(&wheel->owner.clock);
-	set.deadline = deadline_from(set.now, delay);
-	return wheel_set_handle(wheel, &set, timer);
+	return wheel_set_after(wheel, &set, delay, timer);
 }
 
 enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
@@ -144,11 +147,9 @@ enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration p
 	const struct schedule schedule = {.run = run, .period = period, .missed = missed};
 	struct handle_set set = {.run = run, .schedule = &schedule, .argument = argument};
 
-	if (!wheel || period <= 0 || missed > TW_MISSED_SKIP)
-		return wheel_set_no_handle(wheel, timer);
-	set.now = clock_now(&wheel->owner.clock);
-	set.deadline = deadline_from(set.now, first);
-	return wheel_set_handle(wheel, &set, timer);
+	if (period <= 0 || missed > TW_MISSED_SKIP)
+		set.run = NULL;
+	return wheel_set_after(wheel, &set, first, timer);
 }
 
 enum tw_status tw_schedule_func(struct tw_wheel *wheel,
@@ -156,16 +157,39 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				void (*run)(void *), void *argument, struct tw_timer *timer)
 {
 	const struct schedule schedule = {.run = run, .next = next};
-	struct handle_set set = {.run = run, .schedule = &schedule, .argument = argument};
+	struct handle_set set = {
+		.run = next ? run : NULL, .schedule = &schedule, .argument = argument};
 
-	if (!next || !run || wheel_state(wheel) != TW_OK)
-		return wheel_set_no_handle(wheel, timer);
 	if (timer)
 		timer->id = 0;
-	set.now = clock_now(&wheel->owner.clock);
-	set.deadline = next(argument, set.now);
-	if (set.deadline <= set.now)
-		return TW_NOT_FOUND;
+	if (set.run && wheel_state(wheel) == TW_OK) {
+		set.now = clock_now(&wheel->owner.clock);
+		set.deadline = next(argument, set.now);
+		if (set.deadline <= set.now)
+			return TW_NOT_FOUND;
+	}
+	return wheel_set_handle(wheel, &set, timer);
+}
+
+enum tw_status tw_schedule_cron(struct tw_wheel *wheel, const struct tw_cron *cron,
+				void (*run)(void *), void *argument, struct tw_timer *timer)
+{
+	const struct schedule schedule = {.run = run, .has_calendar = true, .is_look = true};
+	struct cron_follower follower = {.cron = cron, .done_s = INT64_MIN};
+	struct handle_set set = {.run = cron ? run : NULL,
+				 .schedule = &schedule,
+				 .follower = &follower,
+				 .argument = argument};
+
+	if (timer)
+		timer->id = 0;
+	if (set.run && wheel_state(wheel) == TW_OK) {
+		follower.clock = &wheel->owner.clock;
+		set.now = clock_now(follower.clock);
+		set.deadline = cron_follower_next(&follower, set.now);
+		if (follower.due_s == INT64_MAX)
+			return TW_NOT_FOUND;
+	}
 	return wheel_set_handle(wheel, &set, timer);
 }
 

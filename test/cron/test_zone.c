@@ -14,7 +14,6 @@
 
 #include "cron/calendar.h"
 #include "cron/zone.h"
-#include "cron/zone_file.h"
 
 enum { HEADER_SIZE = 44, FOLDER_SIZE = 64 };
 
@@ -288,9 +287,9 @@ static struct tzif_contents contents_of(char version)
 	};
 }
 
-TEST(once, all_versions_are_read)
+TEST(once, versions_2_to_4_are_read)
 {
-	static const char versions[] = {0, '2', '3', '4'};
+	static const char versions[] = {'2', '3', '4', 0, '1', '5'};
 
 	for (size_t i = 0; i < sizeof(versions); i++) {
 		struct tzif_contents contents = contents_of(versions[i]);
@@ -299,7 +298,9 @@ TEST(once, all_versions_are_read)
 		int64_t until;
 
 		tzif_write(&file, &contents);
-		assert_status(parse(&zone, file.bytes, file.size), TW_OK);
+		assert_status(parse(&zone, file.bytes, file.size), i < 3 ? TW_OK : TW_INVALID);
+		if (i >= 3)
+			continue;
 		assert_int_equal(zone_offset(&zone, -1001, &until), 3208);
 		assert_int_equal(until, -1000);
 		assert_int_equal(zone_offset(&zone, -1000, &until), 3600);
@@ -307,9 +308,9 @@ TEST(once, all_versions_are_read)
 		assert_int_equal(zone_offset(&zone, 1999, &until), 7200);
 		assert_int_equal(until, 2000);
 		assert_int_equal(zone_offset(&zone, 2000, &until), 3600);
-		/* In July 2026 the rule holds, which version 1 does not have. */
-		assert_int_equal(zone_offset(&zone, 1783000000, &until), i == 0 ? 3600 : 7200);
-		assert_true(i == 0 ? until == INT64_MAX : until < INT64_MAX);
+		/* In July 2026 the rule holds. */
+		assert_int_equal(zone_offset(&zone, 1783000000, &until), 7200);
+		assert_true(until < INT64_MAX);
 		zone_destroy(&zone);
 	}
 }
@@ -338,17 +339,13 @@ TEST(once, zone_without_a_rule_keeps_its_last_offset)
 
 TEST(once, file_that_ends_too_early_is_refused)
 {
-	static const char versions[] = {0, '3'};
+	struct tzif_contents contents = contents_of('3');
+	struct tzif file;
+	struct zone zone;
 
-	for (size_t i = 0; i < sizeof(versions); i++) {
-		struct tzif_contents contents = contents_of(versions[i]);
-		struct tzif file;
-		struct zone zone;
-
-		tzif_write(&file, &contents);
-		for (size_t size = 0; size < file.size; size++)
-			assert_status(parse(&zone, file.bytes, size), TW_INVALID);
-	}
+	tzif_write(&file, &contents);
+	for (size_t size = 0; size < file.size; size++)
+		assert_status(parse(&zone, file.bytes, size), TW_INVALID);
 }
 
 /* These are offsets in the second part of a file of contents_of('2'). */
@@ -426,19 +423,18 @@ TEST(once, damaged_file_is_refused)
 /* A change has one byte for its kind. */
 TEST(once, file_has_at_most_256_kinds_of_time)
 {
-	enum { FIRST_TYPES = HEADER_SIZE + 3 * (4 + 1), TYPE = 6 };
-	struct tzif_contents contents = contents_of(0);
+	static const int32_t none[257];
+	struct tzif_contents contents = contents_of('2');
 	struct tzif file;
 	struct zone zone;
 
-	tzif_write(&file, &contents);
-	memset(file.bytes + FIRST_TYPES + 3 * TYPE, 0, TZIF_MOST - FIRST_TYPES - 3 * TYPE);
-	file.bytes[38] = 1;
-	file.bytes[39] = 0;
-	assert_status(parse(&zone, file.bytes, FIRST_TYPES + 256 * TYPE + 4), TW_OK);
-	zone_destroy(&zone);
-	file.bytes[39] = 1;
-	assert_status(parse(&zone, file.bytes, FIRST_TYPES + 257 * TYPE + 4), TW_INVALID);
+	contents.offsets = none;
+	for (contents.offset_count = 256; contents.offset_count <= 257; contents.offset_count++) {
+		tzif_write(&file, &contents);
+		assert_status(parse(&zone, file.bytes, file.size),
+			      contents.offset_count == 256 ? TW_OK : TW_INVALID);
+		zone_destroy(&zone);
+	}
 }
 
 /* Bits are flipped anywhere: an accepted file still answers, and its spans go on. */

@@ -130,6 +130,9 @@ static enum tw_status call_each(struct stage *stage)
 	return status;
 }
 
+/* This is the calendar of call_schedule_cron(). */
+static struct tw_cron *hourly;
+
 static enum tw_status call_after_func(struct stage *stage)
 {
 	return one_value(stage,
@@ -146,6 +149,12 @@ static enum tw_status call_schedule_func(struct stage *stage)
 {
 	return one_value(stage,
 			 tw_schedule_func(stage->wheel, in_an_hour, never, new_value(stage), NULL));
+}
+
+static enum tw_status call_schedule_cron(struct stage *stage)
+{
+	return one_value(stage,
+			 tw_schedule_cron(stage->wheel, hourly, never, new_value(stage), NULL));
 }
 
 static enum tw_status call_timer_stop(struct stage *stage)
@@ -348,6 +357,7 @@ TEST(everywhere, each_call_meets_each_failure)
 								  call_after_func,
 								  call_every,
 								  call_schedule_func,
+								  call_schedule_cron,
 								  call_timer_stop,
 								  call_timer_stop_wait,
 								  call_timer_reset,
@@ -365,12 +375,14 @@ TEST(everywhere, each_call_meets_each_failure)
 								  call_write_metrics,
 								  call_stop};
 
+	assert_status(tw_cron_create(&hourly, "@hourly", NULL, NULL), TW_OK);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
 			struct stage stage = {.variant = *state, .call = calls[i]};
 
 			(void)fail_each(fault, call_with_fault, &stage);
 		}
+	tw_cron_destroy(hourly);
 }
 
 TEST(everywhere, each_first_call_meets_each_failure)
@@ -379,14 +391,17 @@ TEST(everywhere, each_first_call_meets_each_failure)
 		call_set_timer,     call_set_timer_with_a_long_key,
 		call_add_timer,     call_add_timer_with_a_long_key,
 		call_after_func,    call_every,
-		call_schedule_func, call_drain};
+		call_schedule_func, call_schedule_cron,
+		call_drain};
 
+	assert_status(tw_cron_create(&hourly, "@hourly", NULL, NULL), TW_OK);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct stage stage = {.variant = *state, .call = calls[i]};
 
 		assert_true(fail_each(FAULT_ALLOCATION, call_first_with_fault, &stage) > 0);
 		(void)fail_each(FAULT_PAIR, call_first_with_fault, &stage);
 	}
+	tw_cron_destroy(hourly);
 }
 
 static void create_with_fault(void *context)

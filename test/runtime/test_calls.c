@@ -5,6 +5,8 @@
 #include "support/recorder.h"
 #include "support/stats.h"
 
+#include <timingwheel/cron.h>
+
 TEST(once, every_status_has_its_name_and_a_text)
 {
 	assert_int_equal(TW_OK, 0);
@@ -198,6 +200,15 @@ static tw_duration next_hour(void *argument, tw_duration previous)
 	return previous + TW_HOUR;
 }
 
+static const struct tw_cron *hourly(void)
+{
+	static struct tw_cron *cron;
+
+	if (!cron)
+		assert_status(tw_cron_create(&cron, "@hourly", NULL, NULL), TW_OK);
+	return cron;
+}
+
 /* An answer is a call as it is written, and its status. */
 struct answer {
 	const char *call;
@@ -231,7 +242,7 @@ static void make_calls(struct tw_wheel *wheel, struct tw_alarm *alarm,
 		       struct answer answers[ANSWERS_MOST])
 {
 	static char long_key[100];
-	struct tw_timer timers[3] = {{77}, {77}, {77}};
+	struct tw_timer timers[4] = {{77}, {77}, {77}, {77}};
 	struct tw_timer timer = {1};
 	struct tw_alarm other;
 	tw_duration left = 77;
@@ -253,6 +264,7 @@ static void make_calls(struct tw_wheel *wheel, struct tw_alarm *alarm,
 		ANSWER(tw_every(wheel, 0, 1, TW_MISSED_SKIP, run_nothing, NULL, &timers[1])),
 		ANSWER(tw_schedule_func(wheel, next_hour, run_nothing, NULL, NULL)),
 		ANSWER(tw_schedule_func(wheel, next_hour, run_nothing, NULL, &timers[2])),
+		ANSWER(tw_schedule_cron(wheel, hourly(), run_nothing, NULL, &timers[3])),
 		ANSWER(tw_timer_stop(wheel, timer)),
 		ANSWER(tw_timer_stop_wait(wheel, timer)),
 		ANSWER(tw_timer_take(wheel, timer, &value)),
@@ -269,7 +281,7 @@ static void make_calls(struct tw_wheel *wheel, struct tw_alarm *alarm,
 	};
 
 	memcpy(answers, made, sizeof(made));
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		assert_int_equal(timers[i].id, 0);
 	assert_null(value);
 	assert_int_equal(left, 77);

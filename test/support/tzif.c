@@ -60,10 +60,6 @@ void tzif_write(struct tzif *file, const struct tzif_contents *contents)
 		.version = contents->version, .offsets = &none, .offset_count = 1};
 
 	file->size = 0;
-	if (contents->version == 0) {
-		put_part(file, contents, 4);
-		return;
-	}
 	put_part(file, &first, 4);
 	put_part(file, contents, 8);
 	put(file, "\n", 1);

@@ -20,16 +20,16 @@ struct tzif_change {
 
 /* Fields left out are empty. */
 struct tzif_contents {
-	char version;           /* 0, '2' … */
+	char version;           /* '2' … */
 	const int32_t *offsets; /* offsets of the types, in seconds */
-	unsigned char offset_count;
+	int offset_count;
 	const struct tzif_change *changes;
 	unsigned char change_count;
 	unsigned char leap_count;
 	const char *rule; /* NULL for an empty line */
 };
 
-/* Writes a file. From version 2 on the first body has a single type and is as short as possible. */
+/* Writes a file. The first body has a single type and is as short as possible. */
 void tzif_write(struct tzif *file, const struct tzif_contents *contents);
 
 #endif
