@@ -487,8 +487,9 @@ TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, v
  * Calls run(argument) after `first` and then each `period`, both in nanoseconds.
  *
  * The runs are due at first + n * period, without drift, and never overlap. `missed` says what to
- * do about late runs. The timer ends with tw_timer_stop, or as a timer of tw_after_func does.
- * *timer and costs are as for tw_after_func.
+ * do about late runs. With `first` < 0 those that are due by now are late: with -TW_HOUR an hour of
+ * them. The timer ends with tw_timer_stop, or as a timer of tw_after_func does. *timer and costs
+ * are as for tw_after_func.
  *
  * Returns:
  *   TW_OK         the timer is armed
@@ -525,7 +526,7 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
 /*
- * Stop the timer; the status says who owns the argument.
+ * Stop the timer, also after tw_stop; the status says who owns the argument.
  *
  * The calls return at once, without asking the owner: either the stop or the run wins. Do not
  * repeat them until they return TW_OK: after TW_RUNNING they never do. tw_timer_take also returns
@@ -539,7 +540,7 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
  *                 armed, or the next run of a periodic timer or a schedule. The caller owns the
  *                 argument when the run has ended; in the timer's own run, at its end
  *   TW_NOT_FOUND  the timer is done, or was stopped or drained before
- *   TW_CLOSED     the wheel was stopped: arguments of pending timers go to release
+ *   TW_CLOSED     the same after tw_stop, or release gets the argument
  */
 TW_API enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer);
 TW_CHECKED
@@ -554,7 +555,7 @@ TW_API enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer time
  *   TW_RUNNING    the run under way was the last; it owned the argument, as with tw_timer_stop
  *   TW_REARMED    only in a task: as with tw_timer_stop
  *   TW_NOT_FOUND  the timer is done, or was stopped or drained before
- *   TW_CLOSED     the wheel was stopped; this call does not wait. tw_wait_idle waits after tw_stop
+ *   TW_CLOSED     as for tw_timer_stop
  */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
 

@@ -207,32 +207,35 @@ enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 	return status;
 }
 
-/* Stops the timer as tw_timer_take does. */
-static inline enum tw_status wheel_stop_handle(struct tw_wheel *wheel, struct alarm *alarm,
-					       uint64_t id, void **argument)
+/* Stops the timer as tw_timer_take does, also once the wheel is stopped. *alarm becomes its handle,
+ * or NULL. */
+static inline enum tw_status wheel_stop_handle(struct tw_wheel *wheel, uint64_t id, void **argument,
+					       struct alarm **alarm)
 {
-	struct outbox *out = &wheel->owner.out;
+	enum tw_status status = wheel ? wheel_presence(wheel) : TW_INVALID;
+	struct outbox *out;
 	bool changed = false;
-	enum tw_status status = alarm ? alarm_end_life(&out->alarms, alarm, handle_generation(id),
-						       argument, &changed)
-				      : TW_NOT_FOUND;
 
+	if (status != TW_OK)
+		return status;
+	out = &wheel->owner.out;
+	*alarm = handle_find(&out->handles, id);
+	status = *alarm ? alarm_end_life(&out->alarms, *alarm, handle_generation(id), argument,
+					 &changed)
+			: TW_NOT_FOUND;
 	/* The argument is the caller's. */
 	if (status == TW_OK)
 		limit_give(&out->places);
 	if (changed)
 		wheel_note_change(wheel);
-	return status;
+	return status != TW_NOT_FOUND || wheel_is_open(wheel) ? status : TW_CLOSED;
 }
 
 enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer timer, void **argument)
 {
-	enum tw_status status = argument ? wheel_state(wheel) : TW_INVALID;
+	struct alarm *alarm;
 
-	if (status != TW_OK)
-		return status;
-	return wheel_stop_handle(wheel, handle_find(&wheel->owner.out.handles, timer.id), timer.id,
-				 argument);
+	return argument ? wheel_stop_handle(wheel, timer.id, argument, &alarm) : TW_INVALID;
 }
 
 enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
@@ -244,15 +247,11 @@ enum tw_status tw_timer_stop(struct tw_wheel *wheel, struct tw_timer timer)
 
 enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 {
-	enum tw_status status = wheel_state(wheel);
 	struct alarm *alarm;
 	void *argument;
+	enum tw_status status = wheel_stop_handle(wheel, timer.id, &argument, &alarm);
 	struct run run;
 
-	if (status != TW_OK)
-		return status;
-	alarm = handle_find(&wheel->owner.out.handles, timer.id);
-	status = wheel_stop_handle(wheel, alarm, timer.id, &argument);
 	if ((status != TW_RUNNING && status != TW_REARMED) || wheel_is_in_task(wheel))
 		return status;
 	run = alarm_run(alarm, handle_generation(timer.id));

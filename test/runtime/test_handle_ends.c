@@ -168,6 +168,25 @@ PROBED(everywhere, wheel_stop_releases_arguments_that_are_still_in_the_queue)
 	assert_int_equal(event_count(recorder), 3);
 }
 
+PROBED(everywhere, handle_stopped_behind_a_stop_of_the_wheel_comes_back_once)
+{
+	enum tw_status statuses[200];
+	static struct probe probes[200];
+
+	memset(probes, 0, sizeof(probes));
+	for (uintptr_t i = 0; i < 200; i++)
+		probe_start(recorder, &probes[i], i, i < 100 ? INTERVAL : TW_FOREVER);
+	assert_status(tw_stop(recorder->wheel), TW_OK);
+	for (int i = 0; i < 200; i++)
+		statuses[i] = i % 2 ? probe_stop(&probes[i]) : probe_stop_wait(&probes[i]);
+	settle(recorder);
+	for (uintptr_t i = 0; i < 200; i++) {
+		assert_true(statuses[i] == TW_OK || statuses[i] == TW_CLOSED);
+		assert_int_equal(times_returned(recorder, i), statuses[i] == TW_OK ? 0 : 1);
+		assert_status(probe_stop(&probes[i]), TW_CLOSED);
+	}
+}
+
 PROBED(pool, jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop)
 {
 	struct probe held[2];
