@@ -85,6 +85,7 @@ bool event_count_init(struct event_count *event, bool boottime)
 {
 	atomic_init(&event->state, EVENT_COUNT_AWAKE);
 	atomic_init(&event->rings, 0);
+	atomic_init(&event->is_hurried, false);
 	event->is_announced = false;
 	event->taken = event->rings_known = 0;
 	event->timer = -1;

@@ -10,13 +10,15 @@
  *
  * Which calls may run together (x), and which may not (-):
  *
- *                     prepare   cancel,  wait   notify, wake, is_asleep
- *                               hush
- *   prepare           -         -        -      x
- *   cancel, hush      -         -        -      x
- *   wait              -         -        -      x
- *   notify, wake,     x         x        x      x
- *   is_asleep
+ *                     prepare,     cancel,  wait   notify, wake, is_asleep,
+ *                     is_hurried,  hush            hurry
+ *                     calm
+ *   prepare,          -            -        -      x
+ *   is_hurried, calm
+ *   cancel, hush      -            -        -      x
+ *   wait              -            -        -      x
+ *   notify, wake,     x            x        x      x
+ *   is_asleep, hurry
  *
  * The sleeper may call event_count_descriptor() while it is awake, also together with notifiers.
  */
@@ -47,6 +49,7 @@ struct event_count {
 	/* A timer's descriptor, constant once opened, or -1. It becomes readable at the end of a
 	 * sleep and when the sleeper is notified. */
 	int timer;
+	atomic_bool is_hurried; /* work that a nap must not delay was published */
 	/* How often notifiers have set the timer. */
 	_Atomic uint64_t rings;
 	/* The sleeper's. */
@@ -111,6 +114,32 @@ static inline void event_count_notify(struct event_count *event, enum event_coun
 {
 	if (event_count_is_asleep(event, at_least))
 		event_count_wake(event);
+}
+
+/* Notifies a sleeper of work that a nap must not delay. Any thread. */
+static inline void event_count_hurry(struct event_count *event)
+{
+	/* seq_cst: before the look for a napping sleeper; publishes the work, beside that of an
+	 * earlier call; pairs with event_count_is_hurried() and event_count_calm(). */
+	(void)atomic_exchange_explicit(&event->is_hurried, true, memory_order_seq_cst);
+	event_count_notify(event, EVENT_COUNT_NAPPING);
+}
+
+/* Returns whether event_count_hurry() was called since the last event_count_calm(): a part of the
+ * sleeper's second look. */
+static inline bool event_count_is_hurried(struct event_count *event)
+{
+	/* seq_cst: after the announcement; pairs with event_count_hurry(). */
+	return atomic_load_explicit(&event->is_hurried, memory_order_seq_cst);
+}
+
+/* The sleeper is about to do the work of earlier calls of event_count_hurry(). */
+static inline void event_count_calm(struct event_count *event)
+{
+	/* relaxed: the exchange decides. acquire: sees that work; pairs with
+	 * event_count_hurry(). */
+	if (atomic_load_explicit(&event->is_hurried, memory_order_relaxed))
+		(void)atomic_exchange_explicit(&event->is_hurried, false, memory_order_acquire);
 }
 
 #endif

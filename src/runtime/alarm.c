@@ -614,7 +614,7 @@ enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_dura
 		return ALARM_EXPECTED;
 	if (!table->is_here)
 		inbox_add(is_handle ? &table->changed : &table->alarms, &alarm->change);
-	return ALARM_BACK;
+	return to & NOW ? ALARM_BACK_NOW : ALARM_BACK;
 }
 
 void alarm_table_end_close(struct alarm_table *table)

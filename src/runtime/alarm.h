@@ -260,6 +260,7 @@ enum alarm_end {
 	ALARM_ENDED,    /* nothing: it is idle, or its end is the owner's */
 	ALARM_EXPECTED, /* nothing: it is set, and the owner will find it in its inbox */
 	ALARM_BACK,     /* the owner is to be woken; here, it sees to the alarm */
+	ALARM_BACK_NOW, /* the owner is to be woken, even from a nap */
 	ALARM_GONE      /* a handle's alarm is the caller's, to be freed */
 };
 /*

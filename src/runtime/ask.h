@@ -83,11 +83,16 @@ static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *ce
 	wheel_notify(wheel, half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 }
 
-/* An alarm has come into an inbox of the owner's. */
-static inline void wheel_note_change(struct tw_wheel *wheel)
+/* An alarm was changed. `is_listed` says that it has come into an inbox, `for_now` that something
+ * is to be done with it now. */
+static inline void wheel_note_change(struct tw_wheel *wheel, bool is_listed, bool for_now)
 {
-	owner_note_call(&wheel->owner);
-	wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+	if (is_listed)
+		owner_note_call(&wheel->owner);
+	if (for_now)
+		event_count_hurry(&wheel->owner.event);
+	else if (is_listed)
+		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
 }
 
 /* A limit has been reached: counts it and returns TW_FULL. */

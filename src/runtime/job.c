@@ -230,16 +230,19 @@ static INLINED void job_finish_keyed(struct work *work)
 	limit_give(work->target->places);
 }
 
-/* Frees the alarm, or wakes its owner, as its end has left it. */
+/* Frees the alarm, or leaves it to its owner, as its end says. */
 static INLINED void job_end_alarm(struct work *work, enum alarm_end end)
 {
 	struct job_target *target = work->target;
 
-	if (end == ALARM_BACK) {
-		work->thread->back = timer_alarm(work->timer);
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
-	} else if (end == ALARM_GONE)
+	if (end == ALARM_GONE)
 		handle_free(target->handles, &work->thread->bin->handles, timer_alarm(work->timer));
+	if (end == ALARM_BACK || end == ALARM_BACK_NOW)
+		work->thread->back = timer_alarm(work->timer);
+	if (end == ALARM_BACK_NOW)
+		event_count_hurry(target->owner);
+	else if (end == ALARM_BACK)
+		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
 /* Ends an alarm that has not begun: it was stopped, or set later, since it was claimed. */
@@ -247,7 +250,7 @@ static INLINED void job_pass_alarm(struct work *work, bool is_handle)
 {
 	enum alarm_end end = alarm_end(work->target->alarms, timer_alarm(work->timer),
 				       ALARM_NOT_RUN, work->target->places);
-	bool is_set = end == ALARM_BACK || end == ALARM_EXPECTED;
+	bool is_set = end != ALARM_ENDED && end != ALARM_GONE;
 
 	if (is_handle)
 		counter_add(&work->thread->counts[is_set ? JOB_UNBEGUN_RESET : JOB_UNBEGUN_REMOVED],

@@ -8,9 +8,11 @@
  * order of events: timers expire one at a time, and after each job the commands that it gave are
  * applied, so a task can still stop another one of the same tick.
  *
- * Sleep. After a turn that found commands the owner naps: for 50 µs only a request or a half full
- * queue wakes it, so busy producers don't pay a system call for each command. A turn that found
- * nothing is followed by sleep until the next deadline or command.
+ * Sleep. After a turn that found commands the owner naps: only a request, a half full queue or what
+ * is set for now wakes it, so producers don't pay a system call for each command. A nap takes 50 µs
+ * or, where the commands were few, until the end of the tick, but at most 1 ms: nothing that is set
+ * meanwhile is due before. A turn that found nothing is followed by sleep until the next deadline
+ * or command.
  *
  * A crowd that is due in one tick takes many turns. On a real clock with a pool, the ticks that
  * come up meanwhile overtake it (wheel.c): a turn begins every tick that has come, as long as what
@@ -37,10 +39,12 @@ enum {
 	CHANGES_A_DRIVE = 1 << 20, /* where callers drive, all that were made before */
 	TIMERS_A_TURN = 1024,      /* looked at: expired or re-filed */
 	RETIRED_A_TURN = 512,
-	JOBS_A_SUBMISSION = 256
+	JOBS_A_SUBMISSION = 256,
+	FEW_COMMANDS = 64 /* in the turn before a nap */
 };
 
-static const tw_duration nap = 50 * TW_MICROSECOND;
+static const tw_duration shortest_nap = 50 * TW_MICROSECOND;
+static const tw_duration longest_nap = TW_MILLISECOND;
 /* What a crowd in one tick may take to be worked off: well over a million timers. */
 static const tw_duration patience = TW_SECOND / 2;
 
@@ -266,6 +270,7 @@ static bool owner_begin_turn(struct owner *owner)
 
 	owner->in.task_time = 0;
 	owner->applied = 0;
+	event_count_calm(&owner->event);
 	more = owner_apply_changes(owner, owner->changes_a_turn) >= owner->changes_a_turn;
 	if (owner_resume_turn(owner))
 		return true;
@@ -346,6 +351,8 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 
 	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
 		return true;
+	if (event_count_is_hurried(&owner->event))
+		return true;
 	if (sleep == EVENT_COUNT_SLEEPING && alarm_table_has_some(&owner->out.alarms))
 		return true;
 	return command_queue_count(&owner->queue) > tolerated;
@@ -381,6 +388,21 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		event_count_wake(&owner->event);
 }
 
+/* Returns until when to nap: nothing that is set meanwhile is due earlier, or much earlier. */
+static tw_duration owner_nap_end(const struct owner *owner)
+{
+	const struct ticks *ticks = &owner->clock.ticks;
+	tw_duration now = clock_read_real(owner->clock.id);
+	tw_duration tick_end;
+
+	if (owner->clock.kind == TW_CLOCK_MANUAL || owner->applied > FEW_COMMANDS)
+		return now + shortest_nap;
+	tick_end = tick_time(ticks, tick_before(ticks, now) + 1);
+	if (tick_end < now + shortest_nap)
+		return now + shortest_nap;
+	return tick_end < now + longest_nap ? tick_end : now + longest_nap;
+}
+
 static void owner_sleep(struct owner *owner)
 {
 	enum event_count_state sleep =
@@ -388,9 +410,9 @@ static void owner_sleep(struct owner *owner)
 	tw_duration until = owner_sleep_end(owner);
 
 	if (sleep == EVENT_COUNT_NAPPING) {
-		tw_duration now = clock_read_real(owner->clock.id);
+		tw_duration end = owner_nap_end(owner);
 
-		until = until < now + nap ? until : now + nap;
+		until = until < end ? until : end;
 	}
 	event_count_prepare(&owner->event, sleep, until);
 	if (owner_must_stay_awake(owner, sleep)) {

@@ -24,8 +24,7 @@ static inline enum tw_status alarm_set_to(struct own_alarm *own, tw_duration dea
 	if (!wheel_is_open(wheel))
 		return TW_CLOSED;
 	status = alarm_set(&wheel->owner.out.alarms, &own->alarm, 0, deadline, for_now, &changed);
-	if (changed)
-		wheel_note_change(wheel);
+	wheel_note_change(wheel, changed, for_now);
 	return status;
 }
 
@@ -74,8 +73,8 @@ enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argum
 	if (status != TW_OK)
 		return status;
 	status = alarm_close(&wheel->owner.out.alarms, &own->alarm, closed, &changed);
-	if (changed)
-		wheel_note_change(wheel);
+	if (status == TW_OK)
+		wheel_note_change(wheel, changed, true);
 	return status;
 }
 

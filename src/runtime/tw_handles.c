@@ -72,6 +72,7 @@ static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct hand
 	struct alarm *alarm;
 	uint64_t position;
 	uint64_t id;
+	bool for_now;
 
 	alarm = wheel_new_handle(wheel, set, &id);
 	if (!alarm)
@@ -84,11 +85,14 @@ static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct hand
 	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	alarm_begin_life(alarm, set->deadline, deadline_is_now(set->deadline, set->now));
+	for_now = deadline_is_now(set->deadline, set->now);
+	alarm_begin_life(alarm, set->deadline, for_now);
 	cell->command.hash = 0;
 	cell->command.kind = COMMAND_SET_HANDLE;
 	cell->command.alarm = alarm;
 	wheel_publish(wheel, cell, position);
+	if (for_now)
+		event_count_hurry(&wheel->owner.event);
 	return TW_OK;
 }
 
@@ -226,8 +230,7 @@ static inline enum tw_status wheel_stop_handle(struct tw_wheel *wheel, uint64_t 
 	/* The argument is the caller's. */
 	if (status == TW_OK)
 		limit_give(&out->places);
-	if (changed)
-		wheel_note_change(wheel);
+	wheel_note_change(wheel, changed, false);
 	return status != TW_NOT_FOUND || wheel_is_open(wheel) ? status : TW_CLOSED;
 }
 
@@ -266,6 +269,7 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 	bool changed = false;
 	tw_duration deadline;
 	tw_duration now;
+	bool for_now;
 
 	if (status != TW_OK)
 		return status;
@@ -276,9 +280,9 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 	prefetch_to_write(&alarm->word);
 	now = clock_now(&wheel->owner.clock);
 	deadline = deadline_from(now, delay);
+	for_now = deadline_is_now(deadline, now);
 	status = alarm_set(&wheel->owner.out.alarms, alarm, handle_generation(timer.id), deadline,
-			   deadline_is_now(deadline, now), &changed);
-	if (changed)
-		wheel_note_change(wheel);
+			   for_now, &changed);
+	wheel_note_change(wheel, changed, for_now);
 	return status == TW_CLOSED ? TW_NOT_FOUND : status;
 }

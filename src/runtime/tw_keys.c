@@ -26,19 +26,22 @@ static inline bool wheel_may_give(const struct tw_wheel *wheel, const struct ord
 	       (wheel->owner.out.target.execute || order->kind != COMMAND_SET);
 }
 
-/* Makes the order's delay, which counts from the call, a deadline. A delay under one interval
- * counts as one interval, in a move as none. */
+/* Returns whether the order's delay is under one interval. */
+static inline bool order_is_short(const struct tw_wheel *wheel, const struct order *order)
+{
+	return order->time < wheel->owner.clock.ticks.interval;
+}
+
+/* Makes the order's delay, which counts from the call, a deadline. A set's delay under one interval
+ * counts as one interval. */
 static inline void wheel_date(struct tw_wheel *wheel, struct order *order)
 {
 	const struct clock *clock = &wheel->owner.clock;
-	bool is_short = order->time < clock->ticks.interval;
 
 	if (order->kind == COMMAND_REMOVE)
 		return;
-	if (is_short && order->kind == COMMAND_SET)
+	if (order->kind == COMMAND_SET && order_is_short(wheel, order))
 		order->time = clock->ticks.interval;
-	else if (is_short)
-		order->kind = COMMAND_MOVE_NOW;
 	order->time = time_add(clock_now(clock), order->time);
 }
 
@@ -126,10 +129,25 @@ static __attribute__((cold, noinline)) enum tw_status wheel_invalid(const struct
 	return status == TW_OK ? TW_INVALID : status;
 }
 
+/* A move by less than one interval moves to now. */
+static __attribute__((noinline)) enum tw_status wheel_move_now(struct tw_wheel *wheel,
+							       struct order order)
+{
+	enum tw_status status;
+
+	order.kind = COMMAND_MOVE_NOW;
+	wheel_date(wheel, &order);
+	status = wheel_give(wheel, &order);
+	event_count_hurry(&wheel->owner.event);
+	return status;
+}
+
 static INLINED enum tw_status wheel_give_one(struct tw_wheel *wheel, struct order order)
 {
 	if (!wheel || !wheel_may_give(wheel, &order))
 		return wheel_invalid(wheel);
+	if (order.kind == COMMAND_MOVE && order_is_short(wheel, &order))
+		return wheel_move_now(wheel, order);
 	wheel_date(wheel, &order);
 	return wheel_give(wheel, &order);
 }

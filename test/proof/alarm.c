@@ -152,8 +152,11 @@ static void owner_take_due(void)
 {
 	struct alarm *due = in_wheel[0];
 
-	if (due && due->timer.deadline <= time_now() && owner_hand_over(due) &&
-	    alarm_do_job(due) == ALARM_BACK)
+	enum alarm_end end = ALARM_ENDED;
+
+	if (due && due->timer.deadline <= time_now() && owner_hand_over(due))
+		end = alarm_do_job(due);
+	if (end == ALARM_BACK || end == ALARM_BACK_NOW)
 		owner_settle_alarm(&owner, due);
 }
 

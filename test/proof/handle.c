@@ -171,7 +171,7 @@ static void alarm_do_job(struct alarm *alarm)
 	end = alarm_end(table, alarm, began, &owner.out.places);
 	if (end == ALARM_GONE)
 		handle_free(&owner.out.handles, &bin, alarm);
-	else if (HERE && end == ALARM_BACK)
+	else if (HERE && (end == ALARM_BACK || end == ALARM_BACK_NOW))
 		owner_settle_alarm(&owner, alarm);
 }
 

@@ -4,7 +4,7 @@
  *
  * Each link arrives once, and its earlier writes are visible. OLDEST: links that are there together
  * come in the order of their adding. SLEEP: the owner sleeps over the inbox until it has them all,
- * by the second look of inbox_has_some().
+ * by the second look of inbox_has_some(). NAP: it naps, and only what hurries it ends that.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -23,6 +23,9 @@
 #endif
 #ifndef LOOKS
 #define LOOKS 2
+#endif
+#ifndef NAP
+#define NAP 0
 #endif
 
 struct item {
@@ -45,7 +48,10 @@ static void *adder_run(void *argument)
 		own[i].index = i;
 		inbox_add(&inbox, &own[i].link);
 #ifdef SLEEP
-		event_count_notify(&event, EVENT_COUNT_SLEEPING);
+		if (NAP)
+			event_count_hurry(&event);
+		else
+			event_count_notify(&event, EVENT_COUNT_SLEEPING);
 #endif
 	}
 	return NULL;
@@ -76,8 +82,8 @@ static bool owner_take(void)
 #ifdef SLEEP
 static void owner_sleep(void)
 {
-	event_count_prepare(&event, EVENT_COUNT_SLEEPING, TW_FOREVER);
-	if (inbox_has_some(&inbox))
+	event_count_prepare(&event, NAP ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING, TW_FOREVER);
+	if (NAP ? event_count_is_hurried(&event) : inbox_has_some(&inbox))
 		event_count_cancel(&event);
 	else
 		event_count_wait(&event, TW_FOREVER);
@@ -96,6 +102,7 @@ int main(void)
 	}
 #ifdef SLEEP
 	while (taken < ADDERS * EACH) {
+		event_count_calm(&event);
 		if (!owner_take())
 			owner_sleep();
 	}
