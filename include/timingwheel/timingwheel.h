@@ -285,9 +285,11 @@ struct tw_options {
 	 * The largest number of workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if
 	 * that is more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all
 	 * workers are busy and a task in the pool has waited for patience_for_worker (nanoseconds,
-	 * ≥ 0; default 5 ms), another worker starts if there are fewer workers than processors, or
-	 * if the workers block rather than compute. Behind tasks that compute for a second or
-	 * longer, one starts each second. An added worker ends after 10 s without work.
+	 * ≥ 0; default 5 ms), another worker starts if fewer workers compute than there are
+	 * processors: so tasks that block get more workers, and tasks that compute do not.
+	 * Processors are those that the affinity mask and the control group's quota allow. Behind
+	 * tasks that compute for a second or longer, up to two more workers start, one a second.
+	 * An added worker ends after 10 s without work.
 	 */
 	int max_workers;
 	tw_duration patience_for_worker;
@@ -815,7 +817,8 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  * Wait until the wheel is idle: all commands are applied, and all that was due has finished.
  *
  * They wait as tw_flush does. Then they wait for the tasks that are due by then, for the releases
- * and drain calls owed by then, and for the commands that these gave. They work after tw_stop too.
+ * and drain calls owed by then, and for the commands that these gave. A call that begins during
+ * another one waits also for those that come until that one ends. They work after tw_stop too.
  *
  * tw_wait_idle_until waits no longer than until `deadline` on the wheel's clock (tw_now). On a
  * manual clock it comes when another thread advances the clock that far. Where callers drive the

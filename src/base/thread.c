@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 enum { TRIES_THAT_YIELD = 16 };
@@ -45,10 +46,46 @@ void thread_be_prompt(void)
 	if (sched_getscheduler(0) == SCHED_OTHER)
 		(void)syscall(SYS_sched_setattr, 0, &scheduling, 0);
 }
+
+static int thread_number(void)
+{
+	return (int)syscall(SYS_gettid);
+}
+
+bool thread_is_running(const struct thread *thread)
+{
+	/* relaxed: the number orders nothing. */
+	int number = atomic_load_explicit(&thread->number, memory_order_relaxed);
+	char text[64] = "";
+	const char *end;
+	FILE *file;
+
+	if (number < 0)
+		return true;
+	snprintf(text, sizeof(text), "/proc/self/task/%d/stat", number);
+	file = fopen(text, "re");
+	if (!file)
+		return false;
+	/* The state's letter comes after the name, which is in parentheses. */
+	end = fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
+	fclose(file);
+	return end && strncmp(end, ") R", 3) == 0;
+}
 #else
 static void thread_set_name(const char *name)
 {
 	(void)name;
+}
+
+static int thread_number(void)
+{
+	return 0;
+}
+
+bool thread_is_running(const struct thread *thread)
+{
+	(void)thread;
+	return false;
 }
 
 void thread_be_prompt(void)
@@ -100,6 +137,8 @@ static void *thread_begin(void *argument)
 	struct thread *thread = argument;
 
 	thread_set_name(thread->name);
+	/* relaxed: as in thread_is_running(). */
+	atomic_store_explicit(&thread->number, thread_number(), memory_order_relaxed);
 	return thread->run(thread->argument);
 }
 
@@ -131,6 +170,8 @@ int thread_start(struct thread *thread, void *(*run)(void *), void *argument, co
 
 	thread->run = run;
 	thread->argument = argument;
+	/* relaxed: the thread has not begun. */
+	atomic_store_explicit(&thread->number, -1, memory_order_relaxed);
 	/* The role is kept whole: it distinguishes the threads of one name. */
 	end_size = snprintf(thread->name, sizeof(thread->name), "-%s", role);
 	snprintf(thread->name, sizeof(thread->name), "%.*s-%s",

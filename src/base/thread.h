@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,6 +33,8 @@ struct thread {
 	void *(*run)(void *);
 	void *argument;
 	char name[16]; /* Linux keeps 15 bytes */
+	/* The system's number, set by the thread; -1 before, 0 if none was started. */
+	atomic_int number;
 };
 
 /*
@@ -42,6 +45,10 @@ struct thread {
  */
 int thread_start(struct thread *thread, void *(*run)(void *), void *argument, const char *name,
 		 const char *role, const struct thread_setup *setup);
+
+/* Returns whether the thread, which was not joined, computes or waits for a processor: the system
+ * does not show it as blocked. Returns false where the system cannot show it. */
+bool thread_is_running(const struct thread *thread);
 
 /* Waits until the thread has ended. It is no cancellation point. */
 void thread_join(const struct thread *thread);

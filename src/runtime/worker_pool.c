@@ -2,139 +2,150 @@
 /*
  * The worker pool is a set of threads that do jobs, which the owner hands over in batches.
  *
- * Invariants; worker_pool_check() asserts most of them under TW_DEBUG:
+ * Invariants:
  *   a job is claimed once, by the exchange that moves a batch's word past it
  *   a worker fills its own batch, and only when all jobs in it are claimed
- *   for each wait group, the jobs submitted are not fewer than those that workers have finished
- *   no wait group before the oldest one has an unfinished job
- *   at most WAIT_GROUPS wait groups are in use
- *   `live` is the number of slots taken, and at most `most`
- *   has_sleepers says whether `sleepers` has a member; each member of it is asleep
- *   while jobs wait, a worker is awake, or all workers are busy
+ *   all jobs of a batch are of one wait group; at most two groups have unfinished jobs
+ *   for each group, the jobs submitted are not fewer than those finished
+ *   `sleepers` has those that are asleep; a worker falls asleep only while no job waits
+ *   while jobs wait, a worker is on its way to them, or all workers are busy
+ *   `live` is the number of live workers, and at most `most`
  *
- * Which calls may run together: worker_pool_submit() by one thread, all others
- * by any number of threads, with all workers and the watcher. Before worker_pool_destroy()
- * all other calls must have returned. Linearization: a job is handed over at the unlock in submit,
- * claimed at the exchange of the batch's word, and done at the store to `finished`.
+ * Which calls may run together: worker_pool_submit() by one thread, all others by any number of
+ * threads, with all workers and the watcher. Before worker_pool_destroy() all other calls must have
+ * returned. Linearization: a job is handed over at the unlock in submit, claimed at the exchange of
+ * the batch's word, and done at the store to `finished`.
  *
  * Batches. A batch has up to 32 timers, linked through the timers themselves: link.next leads to
  * the next timer of the batch, and link.previous of its first timer leads to the first timer of the
- * next batch. So a lock held for a few instructions passes 32 jobs, both ways.
+ * next batch. So a lock held for a few instructions passes 32 jobs.
  *
- * A worker has one batch at a time and claims its jobs one by one. So may every other worker: a job
- * is claimed by advancing the batch's word with compare-and-swap. A worker examines the batch of
- * one other worker, each time the next, before it takes a new one, and the batches of all before it
- * sleeps. A worker that leaves jobs in its batch while others sleep wakes one of them. So a slow
- * task delays only itself, and other workers finish the batch behind it. They do so soon: a worker
- * that has helped, and finds that the batch's own worker took no job since, helps there again
- * before it takes a new batch.
+ * A worker takes a batch and lays it out; then it claims the jobs one by one, and so may all other
+ * workers. One that finds no batch in the lanes helps wherever a job is left. And each time that a
+ * worker needs a new batch, it looks first at one other worker's: if no job of it was claimed since
+ * the last look, a task holds its worker up, and the jobs behind it come before a new batch. So a
+ * slow task delays itself alone. (One batch shared by all would be simpler, but costs a third more
+ * for each short task: its timers and its word go from processor to processor, and workers meet at
+ * the lock while one lays it out.)
  *
- * The batch's word has the place of the next job, the number of jobs the worker took itself, the
- * end, and a generation that changes with each filling, so that a claim based on an old load fails.
- * (The generation repeats after 2^32 fillings within one claim.)
+ * Orders. The batch's word has the place of the next job, the end, and a generation that changes
+ * with each filling, so that a claim based on an old load fails. (It repeats after 2^32 fillings
+ * within one claim.)
+ *   word: the filler's store publishes the places of the jobs; a claim's load acquires them. The
+ *     claim's exchange releases its look at a place to the worker that finds the batch empty and
+ *     fills it again: otherwise the claim could get a job of the later filling
+ *   word, has_sleepers: seq_cst. A filler stores the word and then looks for sleepers; a sleeper
+ *     announces itself and then looks at the words. One of them sees the other
+ *   places of jobs: relaxed, as the word orders them
+ *   `finished`: the worker's release publishes what a task did to the waiter, which acquires it
+ *   all else is read and written under a lock
+ *
+ * Waking. A batch that is submitted wakes one sleeper. A worker that fills its batch, or helps,
+ * wakes another one if it leaves jobs there. So as many workers wake as there are jobs, and none
+ * for jobs that are done by then. The worker that became idle last is woken first: those that are
+ * not needed stay asleep.
  *
  * Lanes. There are two lanes of batches: jobs that have just become due, and bulk, which may be a
- * million jobs. A worker takes a prompt batch if there is one, so that a crowd delays later jobs by
- * a batch or two. One batch in eight comes from the bulk lane first.
+ * million jobs. The next batch is a prompt one if there is one, so that a crowd delays later jobs
+ * by a batch or two. One batch in eight comes from the bulk lane first.
  *
- * Waiting. A waiter must not wait for jobs submitted after its call, so jobs are counted by wait
- * group. A submitted job counts in the current group; a finished one is counted by its worker. A
- * waiter that finds unfinished jobs in the current group closes it by beginning the next, and waits
- * until that is the oldest. Waiters with no jobs between them share a group. At most 256 groups are
- * in use. So a wait that begins while 255 others wait, with unfinished jobs between any two of
- * them, also waits for jobs submitted after it, up to the end of the first of the others.
+ * Waiting. Jobs are counted by wait group. Submitted jobs count in the current group; finished ones
+ * are counted by their worker. A waiter that finds unfinished jobs in the current group closes it
+ * by beginning the next, and waits until it is empty, so it waits for no job submitted after its
+ * call. As with grace periods, a group is closed only when the one before it is over: two parities
+ * are enough, and a waiter that comes before that waits also for the jobs submitted until then. A
+ * worker checks whether a group is over before it sleeps, and when it claims a job of the other
+ * group. Until then it has, or just had, an unfinished job of that group.
  *
- * A worker checks whether a group has become empty only when it begins a job of another group, and
- * before it sleeps. Until then it has, or just had, an unfinished job of that group.
+ * Growth. A pool that may grow has one more thread, the watcher. It sleeps until jobs wait and no
+ * worker sleeps. Then it waits until the oldest job has waited for the patience, and counts the
+ * workers that run: those that the system does not show as blocked. While fewer run than there are
+ * processors, it starts one more. So work that blocks gets as many workers as it needs, and work
+ * that computes about as many as there are processors, whatever other programs do. If no batch was
+ * taken for a second, long computations hold up others: then up to two workers more may run.
  *
- * Growth. A pool that may grow has one more thread, the watcher. For this it sleeps until a batch,
- * or the rest of a batch, finds no idle worker. Then it waits until the oldest waiting job has
- * waited for the patience, and starts a worker if those there are blocked. They are not if there
- * are at least as many as processors, and they had most of these meanwhile, as the clocks of their
- * processor times say: more threads would do no more. (Beside other programs they have less, and
- * the pool may grow. And if no batch was taken for a second, tasks compute for very long, and those
- * behind them get a worker after all.) When the new worker has claimed a job, the watcher checks
- * again, so that it starts as many workers as are blocked. But if others computed or took a batch
- * meanwhile, not all are blocked, and the next worker starts a patience later; so does one that
- * could not be started. The worker that became idle last is woken first, so workers that are not
- * needed stay asleep, and end after 10 s, down to the number at the start. The watcher adds the
- * counts of such a worker to the sums of those before it, gives the counts' memory back and joins
- * the thread. The next worker that starts takes the slot, and the batch with it: a slow helper may
- * still compare the generation.
+ * A worker that has been idle for 10 s ends, unless as many as at the start are left. Its
+ * statistics lie on its stack; at its end it adds them to the sums of those before it. The watcher
+ * joins the thread. After that another worker may take the slot, with the batch and the counts of
+ * finished jobs.
  */
 #include "worker_pool.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/pages.h"
 #include "base/prefetch.h"
-#include "base/processor.h"
 #include "base/thread.h"
+#include "processor.h"
 
 enum {
-	BULK_SHARE = 8,    /* one batch in 8 is taken from the bulk lane first */
-	WAIT_GROUPS = 256, /* in use at a time; struct timer's `wait_group` has 8 bits */
-	NO_WAIT_GROUP = -1
+	BULK_SHARE = 8,   /* one batch in 8 is taken from the bulk lane first */
+	PARITIES = 2,     /* wait groups that may have unfinished jobs */
+	STALL_WORKERS = 2 /* may run beside as many as processors, if no batch was taken */
 };
 
 /* How long a worker may be idle before it ends, if there are more than at the start. */
 static const tw_duration idle_time = 10 * TW_SECOND;
 
-/* How long tasks may compute before the pool grows for the next, if no batch is taken meanwhile. */
+/* How long no batch may be taken before STALL_WORKERS may run, too. */
 static const tw_duration stall_time = TW_SECOND;
 
-/* A claim is a number added to a batch's word. */
-enum claim { CLAIM_BY_OTHER = 0x001, CLAIM_BY_ITSELF = 0x101 };
+/* How long the watcher waits after it has looked at the workers: at first, when it has started one,
+ * and twice as long each time after that, up to the second of these. */
+static const tw_duration pause_time = 100 * TW_MICROSECOND;
+static const tw_duration longest_pause = 5 * TW_MILLISECOND;
 
-/* A sleeper is an idle worker, or the watcher while it has nothing to do. */
+/* The batch of a worker. */
+struct batch {
+	_Atomic uint64_t word; /* generation, end, next: 32, 24, 8 bits */
+	_Atomic(struct timer *) jobs[WORKER_BATCH];
+};
+
+/* A sleeper is an idle worker, or the watcher while the pool need not grow. */
 struct sleeper {
 	bool is_asleep;
 	struct list link;    /* in the pool's `sleepers` while asleep */
 	pthread_cond_t wake; /* signalled after is_asleep was cleared */
 };
 
-/* The counts of a worker, and its bin. The worker writes, any thread reads the counts. */
-struct worker_counts {
-	_Atomic uint64_t finished[WAIT_GROUPS]; /* by timer.wait_group, since the start */
-	struct job_thread thread;
-	struct timer_bin bin; /* the worker's own */
+enum worker_state {
+	WORKER_ABSENT, /* the slot is free */
+	WORKER_LIVE,
+	WORKER_LEFT /* its thread is to be joined */
 };
 
 /* A worker slot, and the thread that works in it, if there is one. */
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
-	/* Read by the worker, or under either lock; changed under both. NULL after the slot was
-	 * cleared. */
-	struct worker_counts *counts;
 	/* The pool's creator's and destroyer's, between them the watcher's. */
 	struct thread thread;
-	bool is_joinable;
 	/* Any thread, under the lock. */
-	bool is_taken;
+	enum worker_state state;
 	struct sleeper sleeper;
+	tw_duration submitted_at; /* the batch; where the pool may grow */
+	/* Any thread, under the lock of the sums. NULL while no thread has any. */
+	const struct job_thread *counts;
 	/* Filled by the worker, emptied by all. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t
-		batch; /* generation, end, own, next: 32, 16, 8, 8 bits */
-	_Atomic(struct timer *) jobs[WORKER_BATCH];
-	_Atomic tw_duration submitted_at; /* those jobs; where the pool may grow */
+	_Alignas(CACHE_LINE) struct batch batch;
+	/* Written by the worker, read by any thread: jobs by parity, since the pool's begin. */
+	_Alignas(CACHE_LINE) _Atomic uint64_t finished[PARITIES];
 	/* The worker's own. */
-	_Alignas(CACHE_LINE) size_t victim; /* the worker examined last */
-	uint64_t victim_progress;           /* progress of the victim's batch at that time */
-	int wait_group; /* that of its last job, or NO_WAIT_GROUP before the first */
+	uint8_t wait_group; /* that of its last job */
+	size_t victim;      /* the worker looked at last */
+	uint64_t seen;      /* that worker's word */
+	struct timer_bin *bin;
 };
 
-/* The load is how much the workers have done since the watcher began to compare. */
-struct worker_load {
-	tw_duration since;      /* real time of the begin; TW_FOREVER: nothing is compared */
-	tw_duration used;       /* processor time that the workers had by then */
-	tw_duration process;    /* and all threads of the program */
-	tw_duration taken_at;   /* when a batch was last seen to have been taken */
-	unsigned batches_taken; /* the pool's, at that time */
+/* What the watcher has seen. */
+struct watch {
+	size_t processors;    /* 0 before they are counted */
+	tw_duration next;     /* real time of the next look at the workers */
+	tw_duration pause;    /* from the last one to that */
+	tw_duration taken_at; /* when a batch was last seen to have been taken */
+	unsigned batches_taken;
 };
 
 /* The slot that the calling thread works in, or NULL. */
@@ -157,24 +168,23 @@ struct worker_pool {
 	struct thread watcher;
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
-	pthread_cond_t group_is_over; /* the oldest group has changed */
-	struct worker *starting;      /* a worker that has not looked for a job yet, or NULL */
-	size_t live;                  /* workers */
-	struct list sleepers;         /* the watcher first, the worker that fell asleep last */
-	struct sleeper watching;      /* the watcher also waits at its `wake` for other news */
 	struct lane lanes[JOB_LANES];
 	unsigned batches_taken;
-	/* Wait groups are numbered from 0; timer.wait_group is the lower 8 bits. */
-	uint64_t oldest_group;           /* all groups before it are empty and closed */
-	uint64_t wait_group;             /* the current group, in which submitted jobs count */
-	uint64_t submitted[WAIT_GROUPS]; /* by timer.wait_group, less the jobs of ended workers */
+	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
+	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
+	size_t live;             /* workers */
 	bool ending;
-	/* Any thread, under this lock, which is taken before the other. */
+	/* Wait groups are numbered from 1. `oldest` is `current`, or the one before it. */
+	uint64_t current;             /* the group in which submitted jobs count */
+	uint64_t oldest;              /* all groups before it are over: closed and empty */
+	uint64_t submitted[PARITIES]; /* jobs since the pool's begin */
+	pthread_cond_t group_is_over;
+	/* Any thread, under this lock, which is never taken with the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
 	/* Written under the lock, read by any thread. */
 	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
-	atomic_size_t slots; /* number of initialized slots in `workers` */
+	atomic_size_t slots; /* that have had a worker */
 	struct worker workers[];
 };
 
@@ -204,45 +214,108 @@ static struct timer *timer_or_null(struct list *link)
 
 static size_t worker_pool_slots(const struct worker_pool *pool)
 {
-	/* acquire: sees the slots; pairs with the store in worker_pool_free_slot(). */
-	return atomic_load_explicit(&pool->slots, memory_order_acquire);
+	/* relaxed: a slot is zeroed at first, and has no job; who must see it has the lock. */
+	return atomic_load_explicit(&pool->slots, memory_order_relaxed);
 }
 
-static bool batch_is_empty(uint64_t word)
+/* ---- Batches ---- */
+
+static bool word_is_empty(uint64_t word)
 {
-	return (word & 0xff) == (word >> 16 & 0xffff);
+	return (word & 0xff) == (word >> 8 & 0xff);
 }
 
-/* Changes when the worker itself takes a job or fills its batch, not when others help. */
-static uint64_t batch_progress(uint64_t word)
+static bool batch_is_empty(const struct batch *batch)
 {
-	return word >> 8;
+	/* seq_cst: the sleeper's look; pairs with the store in batch_fill(). */
+	return word_is_empty(atomic_load_explicit(&batch->word, memory_order_seq_cst));
 }
 
-static bool worker_batch_is_empty(struct worker *worker)
+/* Claims the next job. Returns NULL if there is none. */
+static inline struct timer *batch_claim(struct batch *batch)
 {
-	/* seq_cst: the sleeper's second look; pairs with the store in worker_fill_batch(). */
-	return batch_is_empty(atomic_load_explicit(&worker->batch, memory_order_seq_cst));
-}
-
-/* Claims the next job of the worker's batch. Returns NULL if there is none. */
-static struct timer *worker_claim(struct worker *worker, enum claim claim)
-{
-	/* acquire: sees the jobs and their timers; pairs with the store in worker_fill_batch(). */
-	uint64_t word = atomic_load_explicit(&worker->batch, memory_order_acquire);
+	/* acquire: sees the jobs and their timers; pairs with the store in batch_fill(). If it is
+	 * empty, after all looks at its places; pairs with the exchange below. */
+	uint64_t word = atomic_load_explicit(&batch->word, memory_order_acquire);
 	struct timer *timer;
 
 	do {
-		if (batch_is_empty(word))
+		if (word_is_empty(word))
 			return NULL;
 		/* relaxed: if it is of a later filling, the exchange fails. */
-		timer = atomic_load_explicit(&worker->jobs[word & 0xff], memory_order_relaxed);
-		/* acq_rel: our look at the job comes before it is seen as claimed, so before the
+		timer = atomic_load_explicit(&batch->jobs[word & 0xff], memory_order_relaxed);
+		/* acq_rel: our look at the place comes before it is seen as claimed, so before the
 		 * next filling; acquire as above. */
 	} while (!atomic_compare_exchange_weak_explicit(
-		&worker->batch, &word, word + claim, memory_order_acq_rel, memory_order_acquire));
+		&batch->word, &word, word + 1, memory_order_acq_rel, memory_order_acquire));
 	return timer;
 }
+
+/* Fills the worker's own batch, which batch_claim() has found empty. */
+static void batch_fill(struct batch *batch, struct timer *first)
+{
+	/* relaxed: others only claim, and the batch is empty. */
+	uint64_t word = atomic_load_explicit(&batch->word, memory_order_relaxed);
+	uint8_t wait_group = first->wait_group;
+	uint64_t count = 0;
+
+	for (struct timer *timer = first; timer; timer = timer_or_null(timer->link.next)) {
+		prefetch_to_read(timer + 1);
+		timer->wait_group = wait_group;
+		/* relaxed: published by the batch's word. */
+		atomic_store_explicit(&batch->jobs[count++], timer, memory_order_relaxed);
+	}
+	word = ((word >> 32) + 1) << 32 | count << 8;
+	/* seq_cst, as a release: publishes jobs and timers to batch_claim(); and before the look
+	 * for sleepers; pairs with batch_is_empty(). */
+	atomic_store_explicit(&batch->word, word, memory_order_seq_cst);
+}
+
+/* ---- Wait groups ---- */
+
+/* Returns the group's unfinished jobs. Under the lock. */
+static uint64_t worker_pool_unfinished(const struct worker_pool *pool, uint64_t group)
+{
+	uint64_t unfinished = pool->submitted[group % PARITIES];
+
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		/* acquire: sees what the tasks did; pairs with the store in worker_do(). */
+		unfinished -= atomic_load_explicit(&pool->workers[i].finished[group % PARITIES],
+						   memory_order_acquire);
+	return unfinished;
+}
+
+/* Notifies those that wait for the oldest group, if it is over. Returns whether it is. Under the
+ * lock. */
+static bool worker_pool_tell(struct worker_pool *pool)
+{
+	if (pool->oldest == pool->current || worker_pool_unfinished(pool, pool->oldest) > 0)
+		return false;
+	pool->oldest++;
+	pthread_cond_broadcast(&pool->group_is_over);
+	return true;
+}
+
+bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
+{
+	bool in_time = true;
+	uint64_t last;
+
+	pthread_mutex_lock(&pool->lock);
+	last = pool->current - (worker_pool_unfinished(pool, pool->current) == 0);
+	while (pool->oldest <= last && in_time) {
+		if (pool->oldest == pool->current)
+			pool->current++;
+		/* The group may be empty already: its jobs ended while it was not closed. */
+		if (!worker_pool_tell(pool))
+			in_time = clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock,
+					     deadline);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return in_time;
+}
+
+/* ---- Sleep and wake ---- */
 
 /* Under the lock. */
 static void worker_pool_set_asleep(struct worker_pool *pool, struct sleeper *sleeper, bool asleep)
@@ -255,16 +328,14 @@ static void worker_pool_set_asleep(struct worker_pool *pool, struct sleeper *sle
 	else
 		list_append(sleeper == &pool->watching ? pool->sleepers.next : &pool->sleepers,
 			    &sleeper->link);
-	/* seq_cst: the announcement, before the sleeper's second look; pairs with the load in
-	 * worker_pool_call_help(). */
+	/* seq_cst: the announcement, before the sleeper's look at the batches; pairs with the load
+	 * in worker_pool_call_help(). */
 	atomic_store_explicit(&pool->has_sleepers, !list_is_empty(&pool->sleepers),
 			      memory_order_seq_cst);
 }
 
-/*
- * Under the lock: wakes an idle worker for a batch or the rest of one. Returns false if there is
- * none; then it wakes the watcher, if there is one that has to know.
- */
+/* Wakes the worker that fell asleep last. Returns false if there is none; then it wakes the
+ * watcher, if that has to know. Under the lock. */
 static bool worker_pool_wake(struct worker_pool *pool)
 {
 	struct sleeper *sleeper = list_entry(pool->sleepers.previous, struct sleeper, link);
@@ -276,679 +347,32 @@ static bool worker_pool_wake(struct worker_pool *pool)
 	return sleeper != &pool->watching;
 }
 
-/* Wakes an idle worker or the watcher, if one of them sleeps, for what is left of a batch. */
-static void worker_pool_call_help(struct worker_pool *pool)
+/* Wakes a sleeper, if there is one, for what is left in the batch. */
+static void worker_pool_call_help(struct worker_pool *pool, const struct batch *batch)
 {
 	/* seq_cst: after the batch was filled; pairs with worker_pool_set_asleep(). */
-	if (!atomic_load_explicit(&pool->has_sleepers, memory_order_seq_cst))
+	if (batch_is_empty(batch) ||
+	    !atomic_load_explicit(&pool->has_sleepers, memory_order_seq_cst))
 		return;
 	pthread_mutex_lock(&pool->lock);
 	(void)worker_pool_wake(pool);
 	pthread_mutex_unlock(&pool->lock);
 }
 
-/* Makes it the worker's batch, all of whose jobs are taken. */
-static void worker_fill_batch(struct worker *worker, struct timer *batch)
-{
-	/* relaxed: others only claim, and the batch is empty. */
-	uint64_t word = atomic_load_explicit(&worker->batch, memory_order_relaxed);
-	uint8_t wait_group = batch->wait_group;
-	uint64_t count = 0;
-
-	for (struct timer *timer = batch; timer; timer = timer_or_null(timer->link.next)) {
-		prefetch_to_read(timer + 1);
-		timer->wait_group = wait_group;
-		/* relaxed: published by the batch's word. */
-		atomic_store_explicit(&worker->jobs[count++], timer, memory_order_relaxed);
-	}
-	atomic_store_explicit(&worker->submitted_at, batch->submitted_at, memory_order_relaxed);
-	word = ((word >> 32) + 1) << 32 | count << 16;
-	/* seq_cst, as a release: publishes jobs and timers to worker_claim(); and before the look
-	 * for sleepers; pairs with the load in worker_batch_is_empty(). */
-	atomic_store_explicit(&worker->batch, word, memory_order_seq_cst);
-	if (count > 1)
-		worker_pool_call_help(worker->pool);
-}
-
-/* Under the lock: which lane is next. The bulk lane comes last, but now and then it comes first. */
-static struct lane *worker_pool_next_lane(struct worker_pool *pool)
-{
-	struct lane *prompt = &pool->lanes[JOB_LANE_PROMPT];
-	struct lane *bulk = &pool->lanes[JOB_LANE_BULK];
-
-	if (!bulk->first)
-		return prompt;
-	if (!prompt->first)
-		return bulk;
-	return pool->batches_taken % BULK_SHARE == 0 ? bulk : prompt;
-}
-
-/* Takes the oldest batch of a lane. Returns false if there is none. */
-static bool worker_take_batch(struct worker *worker)
-{
-	struct worker_pool *pool = worker->pool;
-	struct timer *batch;
-	struct lane *lane;
-
-	pthread_mutex_lock(&pool->lock);
-	lane = worker_pool_next_lane(pool);
-	batch = lane->first;
-	if (batch) {
-		lane->first = timer_or_null(batch->link.previous);
-		pool->batches_taken++;
-	}
-	pthread_mutex_unlock(&pool->lock);
-	if (!batch)
-		return false;
-	worker_fill_batch(worker, batch);
-	return true;
-}
-
-/* The worker to help: the same while it is busy with one job and more lie behind, else the next. */
-static struct worker *worker_next_victim(struct worker *worker)
-{
-	struct worker_pool *pool = worker->pool;
-	struct worker *victim = &pool->workers[worker->victim];
-	/* relaxed, both: a guess; worker_claim() looks for itself. */
-	uint64_t word = atomic_load_explicit(&victim->batch, memory_order_relaxed);
-
-	if (!batch_is_empty(word) && batch_progress(word) == worker->victim_progress)
-		return victim;
-	worker->victim = (worker->victim + 1) % worker_pool_slots(pool);
-	victim = &pool->workers[worker->victim];
-	word = atomic_load_explicit(&victim->batch, memory_order_relaxed);
-	worker->victim_progress = batch_progress(word);
-	return victim;
-}
-
-/* Claims a job from another's batch. */
-static struct timer *worker_help(struct worker *worker)
-{
-	struct worker *victim = worker_next_victim(worker);
-	struct timer *timer;
-
-	if (victim == worker)
-		return NULL;
-	timer = worker_claim(victim, CLAIM_BY_OTHER);
-	if (timer && !worker_batch_is_empty(victim))
-		worker_pool_call_help(worker->pool);
-	return timer;
-}
-
-static struct timer *worker_next_job(struct worker *worker)
-{
-	struct timer *timer = worker_claim(worker, CLAIM_BY_ITSELF);
-
-	if (!timer)
-		timer = worker_help(worker);
-	while (!timer && worker_take_batch(worker))
-		timer = worker_claim(worker, CLAIM_BY_ITSELF);
-	for (size_t i = 0; !timer && i < worker_pool_slots(worker->pool); i++)
-		timer = worker_help(worker);
-	return timer;
-}
-
-/* Under the lock: since when the job waits that has waited longest; TW_FOREVER: none waits. */
-static tw_duration worker_pool_waits_since(struct worker_pool *pool)
+/* Returns since when the job waits that has waited longest; TW_FOREVER if none waits. Under the
+ * lock. */
+static tw_duration worker_pool_waits_since(const struct worker_pool *pool)
 {
 	tw_duration since = TW_FOREVER;
 
-	for (int lane = 0; lane < JOB_LANES; lane++) {
-		const struct timer *first = pool->lanes[lane].first;
-
-		if (first && first->submitted_at < since)
-			since = first->submitted_at;
-	}
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		struct worker *worker = &pool->workers[i];
-		tw_duration at = TW_FOREVER;
-
-		/* relaxed: after the look at the batch, so of that filling or a later one. */
-		if (!worker_batch_is_empty(worker))
-			at = atomic_load_explicit(&worker->submitted_at, memory_order_relaxed);
-		if (at < since)
-			since = at;
-	}
-	return since;
-}
-
-/* Under the lock. */
-static uint64_t worker_pool_unfinished_in(struct worker_pool *pool, uint64_t wait_group)
-{
-	uint64_t unfinished = pool->submitted[wait_group % WAIT_GROUPS];
-
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		const struct worker_counts *counts = pool->workers[i].counts;
-
-		/* acquire: sees what the tasks did; pairs with the store in worker_finish(). */
-		if (counts)
-			unfinished -= atomic_load_explicit(
-				&counts->finished[wait_group % WAIT_GROUPS], memory_order_acquire);
-	}
-	return unfinished;
-}
-
-/* Under the lock. */
-static uint64_t worker_pool_unfinished_in_all(struct worker_pool *pool)
-{
-	uint64_t unfinished = 0;
-
-	for (uint64_t wait_group = pool->oldest_group; wait_group <= pool->wait_group; wait_group++)
-		unfinished += worker_pool_unfinished_in(pool, wait_group);
-	return unfinished;
-}
-
-#ifdef TW_DEBUG
-/* Returns the number of jobs in a lane, counting at most 1024 batches. */
-static uint64_t lane_check(const struct lane *lane)
-{
-	enum { BATCHES_MOST = 1024 };
-	const struct timer *batch = lane->first;
-	uint64_t jobs = 0;
-
-	for (int i = 0; batch && i < BATCHES_MOST; i++) {
-		assert(batch->batch_size >= 1 && batch->batch_size <= WORKER_BATCH);
-		assert(batch->link.previous || batch == lane->last);
-		jobs += batch->batch_size;
-		batch = timer_or_null(batch->link.previous);
-	}
-	return jobs;
-}
-
-/* Asserts that `sleepers` has the workers that are asleep, and the watcher if it is. Returns the
- * number of these workers. */
-static size_t worker_pool_check_sleepers(const struct worker_pool *pool)
-{
-	size_t asleep = pool->watching.is_asleep;
-	size_t listed = 0;
-
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		assert(!pool->workers[i].sleeper.is_asleep || pool->workers[i].is_taken);
-		asleep += pool->workers[i].sleeper.is_asleep;
-	}
-	for (const struct list *link = pool->sleepers.next; link != &pool->sleepers;
-	     link = link->next, listed++)
-		assert(list_entry(link, struct sleeper, link)->is_asleep);
-	assert(asleep == listed);
-	/* relaxed: written under the lock. */
-	assert(atomic_load_explicit(&pool->has_sleepers, memory_order_relaxed) == (listed > 0));
-	return asleep - pool->watching.is_asleep;
-}
-
-/* Asserts the invariants. Under the lock. At the end the counts of joined workers are gone. */
-static void worker_pool_check(struct worker_pool *pool)
-{
-	size_t asleep = worker_pool_check_sleepers(pool);
-	uint64_t waiting = 0;
-	size_t live = 0;
-
-	if (pool->ending)
-		return;
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		live += pool->workers[i].is_taken;
-	assert(live == pool->live && live <= pool->most);
-	assert(pool->wait_group - pool->oldest_group < WAIT_GROUPS);
-	for (uint64_t group = pool->oldest_group; group <= pool->wait_group; group++)
-		assert(worker_pool_unfinished_in(pool, group) <= INT64_MAX);
-	if (pool->oldest_group > 0 && pool->wait_group - pool->oldest_group < WAIT_GROUPS - 1)
-		assert(worker_pool_unfinished_in(pool, pool->oldest_group - 1) == 0);
 	for (int i = 0; i < JOB_LANES; i++)
-		waiting += lane_check(&pool->lanes[i]);
-	assert(waiting <= worker_pool_unfinished_in_all(pool));
-	assert(waiting == 0 || asleep < live);
-}
-#else
-static void worker_pool_check(struct worker_pool *pool)
-{
-	(void)pool;
-}
-#endif
-
-/* Under the lock: notifies those that wait for wait groups that have become empty. */
-static void worker_pool_tell(struct worker_pool *pool)
-{
-	uint64_t oldest = pool->oldest_group;
-
-	while (oldest != pool->wait_group && worker_pool_unfinished_in(pool, oldest) == 0)
-		oldest++;
-	if (oldest == pool->oldest_group)
-		return;
-	pool->oldest_group = oldest;
-	pthread_cond_broadcast(&pool->group_is_over);
-	worker_pool_check(pool);
-}
-
-/* Under the lock, when the worker has claimed a job or found none: reports what was done before. */
-static void worker_tell(struct worker *worker)
-{
-	struct worker_pool *pool = worker->pool;
-
-	worker_pool_tell(pool);
-	if (pool->starting != worker)
-		return;
-	pool->starting = NULL;
-	pthread_cond_signal(&pool->watching.wake);
-}
-
-/* Under the lock. */
-static void worker_leave_slot(struct worker *worker)
-{
-	worker->is_taken = false;
-	worker->pool->live--;
-	/* The watcher waits for that: it clears the slot. */
-	pthread_cond_signal(&worker->pool->watching.wake);
-}
-
-/* Sleeps until there may be jobs. Returns false if the worker has left its slot. */
-static bool worker_sleep(struct worker *worker)
-{
-	struct worker_pool *pool = worker->pool;
-	struct sleeper *sleeper = &worker->sleeper;
-	tw_duration end = clock_read_real(CLOCK_MONOTONIC) + idle_time;
-	bool in_time = true;
-	bool stays;
-
-	job_flush(pool->target, &worker->counts->bin);
-	pthread_mutex_lock(&pool->lock);
-	worker_tell(worker);
-	worker_pool_set_asleep(pool, sleeper, true);
-	if (worker_pool_waits_since(pool) != TW_FOREVER)
-		worker_pool_set_asleep(pool, sleeper, false);
-	while (sleeper->is_asleep && !pool->ending && (in_time || pool->live <= pool->least)) {
-		/* A worker that is idle sees no other one start. */
-		tw_duration until = pool->live > pool->least ? end : TW_FOREVER;
-
-		in_time = condition_wait(&sleeper->wake, &pool->lock, until);
-	}
-	stays = !sleeper->is_asleep;
-	worker_pool_set_asleep(pool, sleeper, false);
-	if (!stays)
-		worker_leave_slot(worker);
-	worker_pool_check(pool);
-	pthread_mutex_unlock(&pool->lock);
-	return stays;
-}
-
-static void worker_finish(struct worker *worker, struct timer *timer)
-{
-	_Atomic uint64_t *finished = &worker->counts->finished[timer->wait_group];
-	uint64_t count;
-
-	/* A thread may be waiting for what this worker has done. */
-	if (timer->wait_group != worker->wait_group) {
-		worker->wait_group = timer->wait_group;
-		pthread_mutex_lock(&worker->pool->lock);
-		worker_tell(worker);
-		pthread_mutex_unlock(&worker->pool->lock);
-	}
-	(void)job_finish(worker->pool->target, timer, &worker->counts->thread);
-	/* relaxed: written by this thread alone. */
-	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
-	/* release: publishes what the task did; pairs with the load in
-	 * worker_pool_unfinished_in(). */
-	atomic_store_explicit(finished, count, memory_order_release);
-}
-
-/* Does jobs until the worker ends. Not inlined, so that what it calls is, and each job costs no
- * calls. */
-static __attribute__((noinline)) void worker_do_jobs(struct worker *worker)
-{
-	struct timer *timer;
-
-	do {
-		while ((timer = worker_next_job(worker)))
-			worker_finish(worker, timer);
-	} while (worker_sleep(worker));
-}
-
-static void *worker_run(void *argument)
-{
-	struct worker *worker = argument;
-
-	worker_here = worker;
-	job_begin_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
-	worker_do_jobs(worker);
-	job_end_thread(worker->pool->target, &worker->pool->setup, worker->thread.name);
-	return NULL;
-}
-
-/* Returns the first free slot, which is cleared. There must be one. Under the lock. */
-static struct worker *worker_pool_free_slot(struct worker_pool *pool)
-{
-	size_t slots = worker_pool_slots(pool);
-	size_t number = 0;
-	struct worker *worker;
-
-	while (number < slots && pool->workers[number].is_taken)
-		number++;
-	worker = &pool->workers[number];
-	if (number < slots)
-		return worker;
-	memset(worker, 0, sizeof(*worker));
-	worker->pool = pool;
-	worker->victim = number;
-	condition_init(&worker->sleeper.wake);
-	/* release: publishes the slot; pairs with the load in worker_pool_slots(). */
-	atomic_store_explicit(&pool->slots, slots + 1, memory_order_release);
-	return worker;
-}
-
-static void worker_set_counts(struct worker *worker, struct worker_counts *counts)
-{
-	struct worker_pool *pool = worker->pool;
-
-	pthread_mutex_lock(&pool->sums_lock);
-	pthread_mutex_lock(&pool->lock);
-	worker->counts = counts;
-	pthread_mutex_unlock(&pool->lock);
-	pthread_mutex_unlock(&pool->sums_lock);
-}
-
-/* 0 or an errno value. */
-static int worker_start(struct worker *worker)
-{
-	struct worker_counts *counts = pages_map_untouched(sizeof(*counts));
-	char role[12];
-	int error;
-
-	if (!counts)
-		return ENOMEM;
-	counts->thread.bin = &counts->bin;
-	worker_set_counts(worker, counts);
-	snprintf(role, sizeof(role), "%d", (int)(worker - worker->pool->workers));
-	error = thread_start(&worker->thread, worker_run, worker, worker->pool->target->name, role,
-			     &worker->pool->setup);
-	worker->is_joinable = error == 0;
-	return error;
-}
-
-/* Under the lock, which it leaves meanwhile: one more worker starts; 0 or an errno value. */
-static int worker_pool_add_worker(struct worker_pool *pool)
-{
-	struct worker *worker = worker_pool_free_slot(pool);
-	int error;
-
-	worker->is_taken = true;
-	worker->wait_group = NO_WAIT_GROUP;
-	pool->live++;
-	pool->starting = worker;
-	pthread_mutex_unlock(&pool->lock);
-	error = worker_start(worker);
-	pthread_mutex_lock(&pool->lock);
-	if (error != 0)
-		worker_leave_slot(worker);
-	return error;
-}
-
-/* Adds what a worker that has ended counted to the pool's own, and gives it back. */
-static void worker_fold_counts(struct worker *worker)
-{
-	struct worker_pool *pool = worker->pool;
-	struct worker_counts *counts = worker->counts;
-
-	pthread_mutex_lock(&pool->sums_lock);
-	job_sums_add(&pool->ended, &counts->thread);
-	pthread_mutex_lock(&pool->lock);
-	/* relaxed: the worker wrote them before it left its slot, under the lock. */
-	for (int i = 0; i < WAIT_GROUPS; i++)
-		pool->submitted[i] -=
-			atomic_load_explicit(&counts->finished[i], memory_order_relaxed);
-	worker->counts = NULL;
-	pthread_mutex_unlock(&pool->lock);
-	pthread_mutex_unlock(&pool->sums_lock);
-	pages_unmap_aligned(counts, sizeof(*counts));
-}
-
-/* Clears the first slot that a worker has left. Returns false if there is none. Under the lock,
- * which it leaves and takes again. */
-static bool worker_pool_clear_slot(struct worker_pool *pool)
-{
-	struct worker *worker = pool->workers;
-	const struct worker *end = worker + worker_pool_slots(pool);
-
-	while (worker < end && (worker->is_taken || !worker->counts))
-		worker++;
-	if (worker == end)
-		return false;
-	pthread_mutex_unlock(&pool->lock);
-	worker_fold_counts(worker);
-	if (worker->is_joinable)
-		thread_join(&worker->thread);
-	worker->is_joinable = false;
-	pthread_mutex_lock(&pool->lock);
-	return true;
-}
-
-/* Reads how much the workers have done so far. The watcher's; not under the lock. */
-static struct worker_load worker_pool_load(struct worker_pool *pool)
-{
-	struct worker_load load = {.since = clock_read_real(CLOCK_MONOTONIC),
-				   .process = clock_read_real(CLOCK_PROCESS_CPUTIME_ID)};
-
+		if (pool->lanes[i].first && pool->lanes[i].first->submitted_at < since)
+			since = pool->lanes[i].first->submitted_at;
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		if (pool->workers[i].is_joinable)
-			load.used += processor_time(pool->workers[i].thread.id);
-	return load;
-}
-
-/* Returns whether the workers computed from `begin` to `end`, rather than been blocked: they had
- * more than half of the processors, and the program left less than one of them idle. */
-static bool worker_load_is_full(const struct worker_load *begin, const struct worker_load *end,
-				tw_duration processors)
-{
-	tw_duration elapsed = end->since - begin->since;
-	tw_duration used = end->used - begin->used;
-	/* The system counts the time of all threads more coarsely than that of one. */
-	tw_duration by_all = end->process - begin->process;
-	tw_duration idle = elapsed * processors - (by_all > used ? by_all : used);
-
-	return used > elapsed * processors / 16 * 9 && idle < elapsed / 8 * 7;
-}
-
-/*
- * Returns whether the workers have computed since `load`, and taken batches; if so, `load` begins
- * again. *blocked becomes whether they did nothing at all. Under the lock, which it leaves and
- * takes again.
- */
-static bool worker_pool_computes(struct worker_pool *pool, struct worker_load *load, bool *blocked)
-{
-	size_t processors = processors_available();
-	struct worker_load now;
-
-	pthread_mutex_unlock(&pool->lock);
-	now = worker_pool_load(pool);
-	pthread_mutex_lock(&pool->lock);
-	*blocked = now.used - load->used < (now.since - load->since) / 2;
-	if (pool->live < processors || !worker_load_is_full(load, &now, (tw_duration)processors))
-		return false;
-	now.batches_taken = pool->batches_taken;
-	now.taken_at = now.batches_taken == load->batches_taken ? load->taken_at : now.since;
-	*load = now;
-	if (now.since - now.taken_at < stall_time)
-		return true;
-	load->taken_at = now.since;
-	return false;
-}
-
-/* One more worker starts, unless those there compute. Under the lock, which it leaves and takes
- * again. */
-static void worker_pool_grow(struct worker_pool *pool, struct worker_load *load)
-{
-	unsigned taken;
-	bool blocked;
-
-	if (worker_pool_computes(pool, load, &blocked))
-		return;
-	taken = pool->batches_taken;
-	if (worker_pool_add_worker(pool) == 0) {
-		while (pool->starting)
-			(void)condition_wait(&pool->watching.wake, &pool->lock, TW_FOREVER);
-		/* One may be the new worker's. */
-		if (blocked && pool->batches_taken - taken <= 1)
-			return;
-	}
-	load->since = TW_FOREVER;
-}
-
-/* Returns since when a job waits for want of a worker; TW_FOREVER if none does, or if the pool may
- * not grow. Under the lock. */
-static tw_duration worker_pool_lacks_since(struct worker_pool *pool)
-{
-	tw_duration since = TW_FOREVER;
-
-	if (pool->live >= pool->most)
-		return since;
-	/* Before the look at the batches, as a worker does. */
-	worker_pool_set_asleep(pool, &pool->watching, true);
-	if (pool->sleepers.previous == &pool->watching.link)
-		since = worker_pool_waits_since(pool);
-	worker_pool_set_asleep(pool, &pool->watching, since == TW_FOREVER);
+		if (pool->workers[i].submitted_at < since &&
+		    !batch_is_empty(&pool->workers[i].batch))
+			since = pool->workers[i].submitted_at;
 	return since;
-}
-
-/* Returns when the watcher is to look at growth again, having added a worker if it was time; 0
- * means at once. Under the lock, which it leaves and takes again if it returns 0. */
-static tw_duration worker_pool_look_at_growth(struct worker_pool *pool, struct worker_load *load)
-{
-	tw_duration since = worker_pool_lacks_since(pool);
-	tw_duration time;
-
-	if (since == TW_FOREVER) {
-		load->since = TW_FOREVER;
-		return TW_FOREVER;
-	}
-	if (load->since == TW_FOREVER) {
-		pthread_mutex_unlock(&pool->lock);
-		*load = worker_pool_load(pool);
-		pthread_mutex_lock(&pool->lock);
-		load->batches_taken = pool->batches_taken;
-		load->taken_at = load->since;
-		return 0;
-	}
-	time = time_add(since > load->since ? since : load->since, pool->patience);
-	if (time > clock_read_real(CLOCK_MONOTONIC))
-		return time;
-	worker_pool_grow(pool, load);
-	return 0;
-}
-
-static void *worker_pool_watch(void *argument)
-{
-	struct worker_pool *pool = argument;
-	struct worker_load load = {.since = TW_FOREVER};
-
-	pthread_mutex_lock(&pool->lock);
-	while (!pool->ending) {
-		tw_duration growth;
-
-		if (worker_pool_clear_slot(pool))
-			continue;
-		growth = worker_pool_look_at_growth(pool, &load);
-		if (growth > 0)
-			(void)condition_wait(&pool->watching.wake, &pool->lock, growth);
-	}
-	pthread_mutex_unlock(&pool->lock);
-	return NULL;
-}
-
-/* Ends and joins the threads; no job is unfinished. Nothing is freed: a thread's destructors of
- * specific data may make calls until it is joined. */
-static void worker_pool_join(struct worker_pool *pool)
-{
-	pthread_mutex_lock(&pool->lock);
-	pool->ending = true;
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		pthread_cond_signal(&pool->workers[i].sleeper.wake);
-	pthread_cond_signal(&pool->watching.wake);
-	pthread_mutex_unlock(&pool->lock);
-	if (pool->has_watcher)
-		thread_join(&pool->watcher);
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		if (pool->workers[i].is_joinable)
-			thread_join(&pool->workers[i].thread);
-}
-
-static void worker_pool_free(struct worker_pool *pool)
-{
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		struct worker *worker = &pool->workers[i];
-
-		if (worker->counts)
-			pages_unmap_aligned(worker->counts, sizeof(*worker->counts));
-		pthread_cond_destroy(&worker->sleeper.wake);
-	}
-	pthread_cond_destroy(&pool->watching.wake);
-	pthread_cond_destroy(&pool->group_is_over);
-	pthread_mutex_destroy(&pool->sums_lock);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
-}
-
-/* Ends and joins the threads, frees the pool; no job is unfinished. */
-static void worker_pool_end(struct worker_pool *pool)
-{
-	worker_pool_join(pool);
-	worker_pool_free(pool);
-}
-
-/* Starts the threads there are from the beginning; 0 or an errno value. */
-static int worker_pool_start(struct worker_pool *pool)
-{
-	int error = 0;
-
-	pthread_mutex_lock(&pool->lock);
-	while (error == 0 && pool->live < pool->least)
-		error = worker_pool_add_worker(pool);
-	pthread_mutex_unlock(&pool->lock);
-	if (error != 0 || pool->most == pool->least)
-		return error;
-	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->target->name, "watch",
-			     &pool->setup);
-	pool->has_watcher = error == 0;
-	return error;
-}
-
-struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target)
-{
-	size_t most = (size_t)options->max_workers;
-	size_t size = sizeof(struct worker_pool) + most * sizeof(struct worker);
-	struct worker_pool *pool = aligned_alloc(CACHE_LINE, size);
-	int error;
-
-	if (!pool)
-		return NULL;
-	memset(pool, 0, sizeof(*pool));
-	list_init(&pool->sleepers);
-	pool->target = target;
-	thread_setup_init(&pool->setup, options);
-	pool->least = (size_t)options->workers;
-	pool->most = most;
-	pool->patience = options->patience_for_worker;
-	pthread_mutex_init(&pool->lock, NULL);
-	pthread_mutex_init(&pool->sums_lock, NULL);
-	condition_init(&pool->watching.wake);
-	condition_init(&pool->group_is_over);
-	error = worker_pool_start(pool);
-	if (error == 0)
-		return pool;
-	worker_pool_end(pool);
-	errno = error;
-	return NULL;
-}
-
-void worker_pool_end_threads(struct worker_pool *pool)
-{
-	if (pool->ending)
-		return;
-	/* With all workers: a job may need others to be done beside it. */
-	worker_pool_wait(pool);
-	worker_pool_join(pool);
-}
-
-void worker_pool_destroy(struct worker_pool *pool)
-{
-	worker_pool_end_threads(pool);
-	worker_pool_free(pool);
 }
 
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
@@ -965,11 +389,11 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	pthread_mutex_lock(&pool->lock);
 	for (struct timer *batch = batches->first; batch;
 	     batch = timer_or_null(batch->link.previous)) {
-		batch->wait_group = (uint8_t)(pool->wait_group % WAIT_GROUPS);
+		batch->wait_group = pool->current % PARITIES;
 		batch->submitted_at = now;
 		wake++;
 	}
-	pool->submitted[pool->wait_group % WAIT_GROUPS] += batches->count;
+	pool->submitted[pool->current % PARITIES] += batches->count;
 	if (lane->first)
 		lane->last->link.previous = &batches->first->link;
 	else
@@ -977,57 +401,396 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	lane->last = batches->last;
 	while (wake > 0 && worker_pool_wake(pool))
 		wake--;
-	worker_pool_check(pool);
 	pthread_mutex_unlock(&pool->lock);
 	*batches = (struct job_batches){0};
 }
 
-/* Waits until the oldest group may have changed. Returns false if the deadline has come. Under the
- * lock, which it leaves meanwhile. */
-static bool worker_pool_await_group(struct worker_pool *pool, tw_duration deadline)
-{
-	return clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock, deadline);
-}
+/* ---- A worker ---- */
 
-/* Closes the current group if a job of it is unfinished. Returns false on timeout. Under the lock,
- * which it leaves meanwhile. */
-static bool worker_pool_close_group(struct worker_pool *pool, tw_duration deadline)
+/* Fills the worker's batch from a lane: from the bulk lane last, but now and then first. Returns
+ * false if no batch waits. */
+static bool worker_take_batch(struct worker *worker)
 {
-	if (worker_pool_unfinished_in(pool, pool->wait_group) == 0)
-		return true;
-	while (pool->wait_group - pool->oldest_group == WAIT_GROUPS - 1)
-		if (!worker_pool_await_group(pool, deadline))
-			return false;
-	pool->wait_group++;
-	return true;
-}
-
-/* Waits until all groups before `group` are over. Returns false on timeout. Under the lock. */
-static bool worker_pool_await_groups(struct worker_pool *pool, uint64_t group, tw_duration deadline)
-{
-	while (pool->oldest_group < group)
-		if (!worker_pool_await_group(pool, deadline))
-			return false;
-	return true;
-}
-
-bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
-{
-	bool in_time;
+	struct worker_pool *pool = worker->pool;
+	struct lane *lane = &pool->lanes[JOB_LANE_PROMPT];
+	struct lane *bulk = &pool->lanes[JOB_LANE_BULK];
+	struct timer *first;
 
 	pthread_mutex_lock(&pool->lock);
-	in_time = worker_pool_close_group(pool, deadline);
-	/* While this waited for a free group, the closed one may have become empty unnoticed. */
-	worker_pool_tell(pool);
-	if (in_time)
-		in_time = worker_pool_await_groups(pool, pool->wait_group, deadline);
+	if (bulk->first && (!lane->first || pool->batches_taken % BULK_SHARE == 0))
+		lane = bulk;
+	first = lane->first;
+	if (first) {
+		lane->first = timer_or_null(first->link.previous);
+		worker->submitted_at = first->submitted_at;
+		pool->batches_taken++;
+	}
 	pthread_mutex_unlock(&pool->lock);
-	return in_time;
+	if (first)
+		batch_fill(&worker->batch, first);
+	return first != NULL;
 }
 
-void worker_pool_wait(struct worker_pool *pool)
+/* Claims a job of the worker, and wakes a sleeper if that leaves more. */
+static struct timer *worker_claim_from(struct worker *worker)
 {
+	struct timer *timer = batch_claim(&worker->batch);
+
+	if (timer)
+		worker_pool_call_help(worker->pool, &worker->batch);
+	return timer;
+}
+
+/* Claims a job of the worker looked at last, if none was claimed there since. Else it looks at the
+ * next worker. */
+static struct timer *worker_help_next(struct worker *worker)
+{
+	struct worker_pool *pool = worker->pool;
+	struct worker *victim = &pool->workers[worker->victim];
+	struct timer *timer = NULL;
+
+	/* relaxed, both: a guess. batch_claim() looks for itself. */
+	if (atomic_load_explicit(&victim->batch.word, memory_order_relaxed) == worker->seen)
+		timer = worker_claim_from(victim);
+	if (!timer) {
+		worker->victim = (worker->victim + 1) % worker_pool_slots(pool);
+		victim = &pool->workers[worker->victim];
+	}
+	worker->seen = atomic_load_explicit(&victim->batch.word, memory_order_relaxed);
+	return timer;
+}
+
+/* Claims the next job. Returns NULL if there is none. */
+static inline struct timer *worker_next_job(struct worker *worker)
+{
+	struct worker_pool *pool = worker->pool;
+	struct timer *timer = batch_claim(&worker->batch);
+
+	if (!timer)
+		timer = worker_help_next(worker);
+	while (!timer && worker_take_batch(worker))
+		timer = worker_claim_from(worker);
+	for (size_t i = 0; !timer && i < worker_pool_slots(pool); i++)
+		timer = worker_claim_from(&pool->workers[i]);
+	return timer;
+}
+
+/* Sleeps until there may be jobs. Returns false if the worker is to end. */
+static bool worker_sleep(struct worker *worker)
+{
+	struct worker_pool *pool = worker->pool;
+	struct sleeper *sleeper = &worker->sleeper;
+	tw_duration end = clock_read_real(CLOCK_MONOTONIC) + idle_time;
+	bool in_time = true;
+	bool stays;
+
+	job_flush(pool->target, worker->bin);
+	pthread_mutex_lock(&pool->lock);
+	(void)worker_pool_tell(pool);
+	worker_pool_set_asleep(pool, sleeper, true);
+	if (worker_pool_waits_since(pool) != TW_FOREVER)
+		worker_pool_set_asleep(pool, sleeper, false);
+	while (sleeper->is_asleep && !pool->ending && (in_time || pool->live <= pool->least))
+		in_time = condition_wait(&sleeper->wake, &pool->lock,
+					 pool->live > pool->least ? end : TW_FOREVER);
+	stays = !sleeper->is_asleep;
+	worker_pool_set_asleep(pool, sleeper, false);
+	/* At the end all slots stay as they are: that thread joins which ends the pool. */
+	if (!stays && !pool->ending) {
+		worker->state = WORKER_LEFT;
+		pool->live--;
+		/* The watcher joins the thread. */
+		pthread_cond_signal(&pool->watching.wake);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return stays;
+}
+
+/* Does the job. */
+static inline void worker_do(struct worker *worker, struct timer *timer, struct job_thread *counts)
+{
+	struct worker_pool *pool = worker->pool;
+	_Atomic uint64_t *finished = &worker->finished[timer->wait_group];
+	uint64_t count;
+
+	/* A thread may be waiting for what this worker has done. */
+	if (timer->wait_group != worker->wait_group) {
+		worker->wait_group = timer->wait_group;
+		pthread_mutex_lock(&pool->lock);
+		(void)worker_pool_tell(pool);
+		pthread_mutex_unlock(&pool->lock);
+	}
+	(void)job_finish(pool->target, timer, counts);
+	/* relaxed: written by this thread alone. */
+	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
+	/* release: publishes what the task did; pairs with the load in
+	 * worker_pool_unfinished(). */
+	atomic_store_explicit(finished, count, memory_order_release);
+}
+
+/* Does jobs until the worker is to end. It is not inlined, so that what it calls is, and each job
+ * costs no calls. */
+static __attribute__((noinline)) void worker_do_jobs(struct worker *worker,
+						     struct job_thread *counts)
+{
+	struct timer *timer;
+
+	do {
+		while ((timer = worker_next_job(worker)))
+			worker_do(worker, timer, counts);
+	} while (worker_sleep(worker));
+}
+
+/* Sets where the worker's statistics lie. With NULL it adds them to those of ended workers. */
+static void worker_set_counts(struct worker *worker, const struct job_thread *counts)
+{
+	struct worker_pool *pool = worker->pool;
+
+	pthread_mutex_lock(&pool->sums_lock);
+	if (!counts)
+		job_sums_add(&pool->ended, worker->counts);
+	worker->counts = counts;
+	pthread_mutex_unlock(&pool->sums_lock);
+}
+
+static void *worker_run(void *argument)
+{
+	struct worker *worker = argument;
+	struct worker_pool *pool = worker->pool;
+	struct timer_bin bin = {0};
+	struct job_thread counts = {.bin = &bin};
+
+	worker_here = worker;
+	worker->bin = &bin;
+	worker_set_counts(worker, &counts);
+	job_begin_thread(pool->target, &pool->setup, worker->thread.name);
+	worker_do_jobs(worker, &counts);
+	job_end_thread(pool->target, &pool->setup, worker->thread.name);
+	worker_set_counts(worker, NULL);
+	return NULL;
+}
+
+/* Starts one more worker, in the first free slot. There must be one. Returns 0 or an errno value.
+ * Under the lock, which it leaves meanwhile. */
+static int worker_pool_start_worker(struct worker_pool *pool)
+{
+	struct worker *worker = pool->workers;
+	char role[12];
+	int error;
+
+	while (worker->state != WORKER_ABSENT)
+		worker++;
+	worker->state = WORKER_LIVE;
+	pool->live++;
+	snprintf(role, sizeof(role), "%d", (int)(worker - pool->workers));
+	if (worker == &pool->workers[worker_pool_slots(pool)]) {
+		worker->pool = pool;
+		condition_init(&worker->sleeper.wake);
+		/* relaxed: see worker_pool_slots(). */
+		atomic_fetch_add_explicit(&pool->slots, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	error = thread_start(&worker->thread, worker_run, worker, pool->target->name, role,
+			     &pool->setup);
+	pthread_mutex_lock(&pool->lock);
+	if (error == 0)
+		return 0;
+	worker->state = WORKER_ABSENT;
+	pool->live--;
+	return error;
+}
+
+/* ---- The watcher ---- */
+
+/* Returns since when a job waits for want of a worker; TW_FOREVER if none does, or if the pool may
+ * not grow: then the watcher is a sleeper. Under the lock. */
+static tw_duration worker_pool_lacks_since(struct worker_pool *pool)
+{
+	tw_duration since = TW_FOREVER;
+
+	if (pool->live >= pool->most)
+		return since;
+	/* Before the look at the batches, as a worker does. */
+	worker_pool_set_asleep(pool, &pool->watching, true);
+	if (pool->sleepers.previous == &pool->watching.link)
+		since = worker_pool_waits_since(pool);
+	worker_pool_set_asleep(pool, &pool->watching, since == TW_FOREVER);
+	return since;
+}
+
+/* Counts the workers that compute or wait for a processor. Under the lock, which it leaves
+ * meanwhile. */
+static size_t worker_pool_running(struct worker_pool *pool)
+{
+	size_t running = 0;
+
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
+		if (pool->workers[i].state != WORKER_LIVE)
+			continue;
+		pthread_mutex_unlock(&pool->lock);
+		running += thread_is_running(&pool->workers[i].thread);
+		pthread_mutex_lock(&pool->lock);
+	}
+	return running;
+}
+
+/* Starts one more worker if too few run. Returns whether it did. Under the lock, which it leaves
+ * meanwhile. */
+static bool worker_pool_grow(struct worker_pool *pool, struct watch *watch, bool is_stalled)
+{
+	size_t most;
+
+	if (watch->processors == 0) {
+		pthread_mutex_unlock(&pool->lock);
+		watch->processors = processors_available();
+		pthread_mutex_lock(&pool->lock);
+	}
+	most = watch->processors + (is_stalled ? STALL_WORKERS : 0);
+	return worker_pool_running(pool) < most && worker_pool_start_worker(pool) == 0;
+}
+
+/* Looks whether the pool is to grow. Returns when to look next. Under the lock, which it leaves
+ * meanwhile unless it returns TW_FOREVER. */
+static tw_duration worker_pool_look(struct worker_pool *pool, struct watch *watch)
+{
+	tw_duration since = time_add(worker_pool_lacks_since(pool), pool->patience);
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+	if (since == TW_FOREVER)
+		watch->processors = 0;
+	if (since == TW_FOREVER || pool->batches_taken != watch->batches_taken) {
+		watch->batches_taken = pool->batches_taken;
+		watch->taken_at = now;
+	}
+	if (since < watch->next)
+		since = watch->next;
+	if (since > now)
+		return since;
+	watch->pause *= 2;
+	if (worker_pool_grow(pool, watch, now - watch->taken_at >= stall_time))
+		watch->pause = pause_time;
+	if (watch->pause > longest_pause)
+		watch->pause = longest_pause;
+	watch->next = now + watch->pause;
+	return watch->next;
+}
+
+/* Joins the thread of a worker that has left. Returns false if there is none. Under the lock, which
+ * it leaves meanwhile. */
+static bool worker_pool_join_one(struct worker_pool *pool)
+{
+	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
+		if (pool->workers[i].state != WORKER_LEFT)
+			continue;
+		pthread_mutex_unlock(&pool->lock);
+		thread_join(&pool->workers[i].thread);
+		pthread_mutex_lock(&pool->lock);
+		pool->workers[i].state = WORKER_ABSENT;
+		return true;
+	}
+	return false;
+}
+
+static void *worker_pool_watch(void *argument)
+{
+	struct worker_pool *pool = argument;
+	struct watch watch = {.pause = pause_time};
+
+	pthread_mutex_lock(&pool->lock);
+	while (!pool->ending) {
+		tw_duration next;
+
+		if (worker_pool_join_one(pool))
+			continue;
+		next = worker_pool_look(pool, &watch);
+		if (!pool->ending)
+			(void)condition_wait(&pool->watching.wake, &pool->lock, next);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return NULL;
+}
+
+/* ---- The pool ---- */
+
+void worker_pool_end_threads(struct worker_pool *pool)
+{
+	if (pool->ending)
+		return;
+	/* With all workers: a job may need others to be done beside it. */
 	(void)worker_pool_wait_until(pool, TW_FOREVER);
+	pthread_mutex_lock(&pool->lock);
+	pool->ending = true;
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		pthread_cond_signal(&pool->workers[i].sleeper.wake);
+	pthread_cond_signal(&pool->watching.wake);
+	pthread_mutex_unlock(&pool->lock);
+	if (pool->has_watcher)
+		thread_join(&pool->watcher);
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		if (pool->workers[i].state != WORKER_ABSENT)
+			thread_join(&pool->workers[i].thread);
+}
+
+/* Returns the bytes of a pool of `most` workers. */
+static size_t worker_pool_size(size_t most)
+{
+	return sizeof(struct worker_pool) + most * sizeof(struct worker);
+}
+
+void worker_pool_destroy(struct worker_pool *pool)
+{
+	worker_pool_end_threads(pool);
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+		pthread_cond_destroy(&pool->workers[i].sleeper.wake);
+	pthread_cond_destroy(&pool->watching.wake);
+	pthread_cond_destroy(&pool->group_is_over);
+	pthread_mutex_destroy(&pool->sums_lock);
+	pthread_mutex_destroy(&pool->lock);
+	pages_unmap_aligned(pool, worker_pool_size(pool->most));
+}
+
+/* Starts the threads there are from the beginning; 0 or an errno value. */
+static int worker_pool_start(struct worker_pool *pool)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	while (error == 0 && pool->live < pool->least)
+		error = worker_pool_start_worker(pool);
+	pthread_mutex_unlock(&pool->lock);
+	if (error != 0 || pool->most == pool->least)
+		return error;
+	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->target->name, "watch",
+			     &pool->setup);
+	pool->has_watcher = error == 0;
+	return error;
+}
+
+struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target)
+{
+	size_t most = (size_t)options->max_workers;
+	struct worker_pool *pool = pages_map_untouched(worker_pool_size(most));
+	int error;
+
+	if (!pool)
+		return NULL;
+	pool->target = target;
+	thread_setup_init(&pool->setup, options);
+	pool->least = (size_t)options->workers;
+	pool->most = most;
+	pool->patience = options->patience_for_worker;
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_mutex_init(&pool->sums_lock, NULL);
+	list_init(&pool->sleepers);
+	pool->current = pool->oldest = 1;
+	condition_init(&pool->watching.wake);
+	condition_init(&pool->group_is_over);
+	error = worker_pool_start(pool);
+	if (error == 0)
+		return pool;
+	worker_pool_destroy(pool);
+	errno = error;
+	return NULL;
 }
 
 bool worker_pool_is_here(const struct worker_pool *pool)
@@ -1041,14 +804,16 @@ void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
 	*sums = pool->ended;
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		if (pool->workers[i].counts)
-			job_sums_add(sums, &pool->workers[i].counts->thread);
+			job_sums_add(sums, pool->workers[i].counts);
 	pthread_mutex_unlock(&pool->sums_lock);
 }
 
 void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats)
 {
 	pthread_mutex_lock(&pool->lock);
-	stats->unfinished = worker_pool_unfinished_in_all(pool);
 	stats->workers = pool->live;
+	stats->unfinished = 0;
+	for (uint64_t group = 0; group < PARITIES; group++)
+		stats->unfinished += worker_pool_unfinished(pool, group);
 	pthread_mutex_unlock(&pool->lock);
 }

@@ -50,9 +50,9 @@ void worker_pool_destroy(struct worker_pool *pool);
 
 /* Hands all batches over and leaves `batches` empty. */
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job_batches *batches);
-/* Waits until every job submitted before has been done. Not in a job. */
-void worker_pool_wait(struct worker_pool *pool);
-/* Waits until that, or until `deadline` of the target's clock. Returns false on timeout. */
+/* Waits until every job submitted before has been done, or until `deadline` of the target's clock.
+ * During another wait it waits also for those submitted until that ends. Returns false on timeout.
+ * Not in a job. */
 bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline);
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);

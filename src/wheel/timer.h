@@ -65,7 +65,7 @@ struct timer {
 	};
 	uint8_t job;        /* enum timer_job */
 	uint8_t reason;     /* enum tw_reason */
-	uint8_t wait_group; /* in the pool: the number of the group that counts it */
+	uint8_t wait_group; /* in the pool: the parity of the group that counts it */
 	uint8_t class;      /* enum timer_class, or a size class of a keyed timer */
 	union {
 		bool by_tick;       /* in the wheel: due at `tick`, whatever the deadline */

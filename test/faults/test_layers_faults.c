@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each allocation and each thread of a module fails once: the module reports it, or works without,
- * and loses nothing. Leaks are found by the address sanitizer's run. The library's allocations are
+ * Each allocation of a module fails once: the module reports it, or works without, and loses
+ * nothing. Leaks are found by the address sanitizer's run. The library's allocations are
  * linked to come here first.
  */
 #include "support/test.h"
 
 #include "faults/faults.h"
 
-#include <sys/types.h>
-
 #include "base/slab.h"
 #include "wheel/timer_index.h"
-#include "runtime/worker_pool.h"
 
 TEST(once, slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more)
 {
@@ -177,58 +174,4 @@ TEST(once, index_whose_growth_fails_now_and_then_loses_nothing)
 	/* One insertion a failure is allowed. */
 	assert_true(keys.index.buckets > keys.size - 100);
 	keys_close(&keys);
-}
-
-TEST(once, pool_whose_threads_cannot_all_start_ends_those_that_did)
-{
-	struct handle_table handles;
-	static struct alarm_table alarms;
-	struct fork_guard guard;
-	struct job_target target = {.guard = &guard, .handles = &handles, .alarms = &alarms};
-	struct tw_options options = {.workers = 1, .max_workers = 1};
-	struct timer_store store;
-	struct worker_pool *pool;
-	size_t threads;
-
-	timer_store_init(&store);
-	assert_true(handle_table_init(&handles));
-	assert_true(fork_guard_open(&guard));
-	target.store = &store;
-	/* The thread sanitizer starts one of its own with the first. */
-	pool = worker_pool_create(&options, &target);
-	assert_non_null(pool);
-	threads = count_threads() - 1;
-	worker_pool_destroy(pool);
-	for (int workers = 1; workers <= 8; workers++) {
-		/* This includes the one that starts others. */
-		int at_first = workers + workers % 2;
-
-		options.workers = workers;
-		options.max_workers = at_first;
-		for (int failing = 1; failing <= at_first; failing++) {
-			fail_thread(failing);
-			errno = 0;
-			assert_null(worker_pool_create(&options, &target));
-			assert_int_equal(errno, EAGAIN);
-			assert_int_equal(threads_until_fault(), 0);
-			WAIT_UNTIL(count_threads() == threads);
-		}
-	}
-	handle_table_destroy(&handles);
-	timer_store_destroy(&store);
-}
-
-TEST(once, pool_without_memory_starts_no_thread)
-{
-	struct tw_options options = {.workers = 2, .max_workers = 3};
-	struct job_target target = {0};
-
-	fail_allocation(1, true);
-	fail_thread(100);
-	errno = 0;
-	assert_null(worker_pool_create(&options, &target));
-	assert_int_equal(errno, ENOMEM);
-	assert_true(end_faults());
-	assert_int_equal(threads_until_fault(), 100);
-	fail_thread(0);
 }

@@ -165,6 +165,36 @@ TEST(inline_and_threads, memory_may_run_out_at_any_allocation)
 	assert_in_range(fail_each(FAULT_REST, live_through_fault, *state), 10, 20000);
 }
 
+/* Some of these wheels may grow, so that they have one thread more. */
+TEST(once, wheel_whose_threads_cannot_all_start_ends_those_that_did)
+{
+	struct tw_options options = {.clock = TW_CLOCK_MANUAL};
+	struct tw_wheel *wheel;
+	size_t threads;
+
+	/* The thread sanitizer starts one of its own with the first. */
+	assert_status(tw_create(&wheel, INTERVAL, 10, record_execute, &options), TW_OK);
+	tw_destroy(wheel);
+	WAIT_UNTIL(count_threads() <= 2);
+	threads = count_threads();
+	for (options.workers = 1; options.workers <= 4; options.workers++) {
+		/* This includes the owner's thread. */
+		int started = options.workers + 1 + options.workers % 2;
+
+		options.max_workers = options.workers + options.workers % 2;
+		for (int failing = 1; failing <= started; failing++) {
+			fail_thread(failing);
+			errno = 0;
+			assert_status(tw_create(&wheel, INTERVAL, 10, record_execute, &options),
+				      TW_SYSTEM);
+			assert_int_equal(errno, EAGAIN);
+			assert_int_equal(threads_until_fault(), 0);
+			WAIT_UNTIL(count_threads() == threads);
+		}
+	}
+	fail_thread(0);
+}
+
 struct hold {
 	sem_t gate;
 	atomic_int begun;

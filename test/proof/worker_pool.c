@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This harness runs the worker pool. Each submitted job is done once, by a worker that sees the
- * writes before the submission; no worker sleeps while a job waits for one; the counts of an ended
- * worker are added once to the pool's; the pool ends.
+ * writes before the submission; no worker sleeps while a job waits for one; a wait ends after the
+ * jobs submitted before it; the pool ends.
  * SHOWS selects a part:
  *
- *   TRAYS    the first worker fills its batch twice and takes from it; OTHERS help
- *   SLEEP    the first worker fills its batch and is held up by its first job, which waits for the
- *            second: another, that is about to sleep, does it
- *   SLOTS    a second worker takes a slot and fills its batch, the first helps it
- *   LEAVE    a worker that has done its jobs leaves its slot, the watcher clears it, another thread
- *            sums up; the pool ends
- *   WHOLE    a pool of WORKERS does BATCHES batches of JOBS jobs, is waited for and destroyed
+ *   BATCH    a worker fills its batch twice and claims from it; OTHERS claim, too
+ *   SLEEP    a worker fills its batch and is held up by its first job, which waits for the second:
+ *            another worker, that is about to sleep, does it
+ *   WHOLE    a worker sleeps or not, does a job, is waited for, and ends
+ *   WAITS    a thread waits for the first of two jobs, another for both
  *
  * A job's memory is plain: doing it twice, or before its writes are visible, is a race. A lost
  * wake-up leaves a thread in a wait that never ends, which is a liveness violation.
@@ -23,61 +21,26 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #ifndef SHOWS
-#define SHOWS TRAYS
+#define SHOWS BATCH
 #endif
 #ifndef OTHERS
 #define OTHERS 1
 #endif
-#ifndef WORKERS
-#define WORKERS 2
-#endif
-#ifndef BATCHES
-#define BATCHES 1
-#endif
-#ifndef JOBS
-#define JOBS 2
-#endif
 
-#include "base/clock.c"
-#include "base/thread.c"
-#include "runtime/worker_pool.h"
-
-/* The pool's memory is static here: zero at first, and never freed. */
-static void proof_keep(const void *memory)
-{
-	(void)memory;
-}
-
-/* Clears the word of a slot that other threads look at; a slot has many words. */
-static void proof_clear_slot(void *memory);
-
-#define memset(memory, value, size) \
-	_Generic((memory), struct worker * : proof_clear_slot, default : proof_keep)(memory)
-#define free(memory) proof_keep(memory)
 #include "runtime/worker_pool.c"
-#undef free
-#undef memset
 
-enum shows { TRAYS, SLEEP, SLOTS, LEAVE, WHOLE };
+enum shows { BATCH, SLEEP, WHOLE, WAITS };
 
-enum { SEATS_MOST = 3, TIMERS = 4 };
+enum { SLOTS_MOST = 2, TIMERS = 4 };
 
 /* This is the pool with its slots: the second is where the first one's array begins. */
 #pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
 static struct {
 	struct worker_pool pool;
-	struct worker workers[SEATS_MOST];
+	struct worker workers[SLOTS_MOST];
 } memory;
-
-static void proof_clear_slot(void *memory)
-{
-	struct worker *worker = memory;
-
-	*(uint64_t *)(void *)&worker->batch = 0;
-}
 
 static struct worker_pool *const pool = &memory.pool;
 static struct job_target target;
@@ -89,31 +52,13 @@ static atomic_bool is_done[TIMERS];
 
 /* ---- Calls from the pool ---- */
 
-/* The pool assigns structs: all batches, a thread, and sums, whose counts are enough here. */
+/* The pool assigns this struct only. */
 void *memcpy(void *to, const void *from, size_t size)
 {
-	if (size == sizeof(struct job_sums))
-		size = sizeof(((struct job_sums *)NULL)->counts);
-	else
-		assert(size == sizeof(struct job_batches) || size == sizeof(struct thread));
+	assert(size == sizeof(struct job_batches));
 	for (size_t i = 0; i < size / sizeof(void *); i++)
 		((void **)to)[i] = ((void *const *)from)[i];
 	return to;
-}
-
-int snprintf(char *text, size_t size, const char *format, ...)
-{
-	(void)text;
-	(void)size;
-	(void)format;
-	return 0;
-}
-
-/* Naming threads does nothing. */
-int prctl(int option, ...)
-{
-	(void)option;
-	return 0;
 }
 
 /* No time passes here. */
@@ -125,67 +70,28 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-size_t processors_available(void)
+bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
 {
-	return 1;
+	assert(until == TW_FOREVER);
+	return pthread_cond_wait(condition, lock) == 0;
 }
 
-tw_duration processor_time(pthread_t thread)
+bool clock_wait(const struct clock *clock, pthread_cond_t *condition, pthread_mutex_t *lock,
+		tw_duration deadline)
 {
-	(void)thread;
-	return 0;
+	(void)clock;
+	return condition_wait(condition, lock, deadline);
 }
 
-void job_begin_thread(const struct job_target *unused, const struct thread_setup *setup,
-		      const char *name)
+void thread_join(const struct thread *thread)
 {
-	(void)unused;
-	(void)setup;
-	(void)name;
-}
-
-void job_end_thread(const struct job_target *unused, const struct thread_setup *setup,
-		    const char *name)
-{
-	(void)unused;
-	(void)setup;
-	(void)name;
+	pthread_join(thread->id, NULL);
 }
 
 void job_flush(struct job_target *unused, struct timer_bin *bin)
 {
 	(void)unused;
 	(void)bin;
-}
-
-/* No worker has these counts yet. */
-static struct worker_counts counts[SEATS_MOST];
-static int counts_taken;
-
-/* One thread at a time calls this: the creator, or a worker that takes a slot. */
-void *pages_map_untouched(size_t size)
-{
-	assert(size == sizeof(*counts));
-	return &counts[counts_taken++];
-}
-
-/* These plain writes race with any reader that is left. */
-void pages_unmap_aligned(void *memory, size_t size)
-{
-	(void)size;
-	((struct worker_counts *)memory)->thread.bin = NULL;
-}
-
-void job_sums_add(struct job_sums *sums, const struct job_thread *thread)
-{
-	assert(thread->bin != NULL);
-	sums->counts[JOB_UNBEGUN_REMOVED] +=
-		atomic_load_explicit(&thread->counts[JOB_UNBEGUN_REMOVED], memory_order_relaxed);
-}
-
-static bool job_is_held_up(int number)
-{
-	return SHOWS == SLEEP && number == 0;
 }
 
 /* The task waits for another one: without an end, if no worker does that. */
@@ -205,72 +111,87 @@ tw_duration job_finish(struct job_target *unused, struct timer *timer, struct jo
 	(void)thread;
 	assert(given[number] == 1);
 	given[number] = 2;
-	if (job_is_held_up(number))
+	if (SHOWS == SLEEP && number == 0)
 		job_wait_for_second();
 	done[number]++;
 	/* release: pairs with job_wait_for_second(). */
-	atomic_store_explicit(&is_done[number], true, memory_order_release);
+	if (SHOWS == SLEEP)
+		atomic_store_explicit(&is_done[number], true, memory_order_release);
 	return 0;
 }
 
 /* ---- Threads ---- */
 
-static void batch_fill(struct job_batches *batches, int first, int count)
+static struct timer *timers_give(struct job_batches *batches, int first, int count)
 {
 	for (int i = first; i < first + count; i++) {
 		given[i] = 1;
 		job_batches_add(batches, &timers[i]);
 	}
+	return batches->first;
 }
 
-/* Takes a slot as worker_pool_add_worker() does. */
+static void submit(int first, int count)
+{
+	struct job_batches batches = {0};
+
+	(void)timers_give(&batches, first, count);
+	worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
+}
+
+/* Takes a slot as worker_pool_start_worker() does. */
 static struct worker *slot_take(void)
 {
-	struct worker *worker = worker_pool_free_slot(pool);
+	struct worker *worker = &pool->workers[pool->slots++];
 
-	worker->is_taken = true;
-	worker->wait_group = NO_WAIT_GROUP;
-	worker->counts = pages_map_untouched(sizeof(*worker->counts));
-	worker->counts->thread.bin = &worker->counts->bin;
+	worker->pool = pool;
+	worker->state = WORKER_LIVE;
 	pool->live++;
 	return worker;
 }
 
-/* Lays timers onto the first worker's batch, and does its jobs. */
-static void batch_empty(struct worker *worker, int first)
+/* Does the jobs of the worker's batch that no other worker claims. */
+static void batch_empty(struct worker *worker)
 {
-	struct job_batches batches = {0};
 	struct timer *timer;
 
-	batch_fill(&batches, first, 2);
-	pool->submitted[0] += 2;
-	worker_fill_batch(worker, batches.first);
-	while ((timer = worker_claim(worker, CLAIM_BY_ITSELF)))
-		(void)job_finish(&target, timer, &worker->counts->thread);
+	while ((timer = batch_claim(&worker->batch)))
+		(void)job_finish(&target, timer, NULL);
 }
 
-static void *batch_owner_run(void *argument)
+static void *filler_run(void *argument)
 {
-	batch_empty(argument, 0);
-	batch_empty(argument, 2);
-	return NULL;
-}
+	struct worker *worker = argument;
 
-static void *batch_helper_run(void *argument)
-{
 	for (int i = 0; i < 2; i++) {
-		struct timer *timer = worker_claim(argument, CLAIM_BY_OTHER);
+		struct job_batches batches = {0};
 
-		if (timer)
-			job_finish(&target, timer, NULL);
+		batch_fill(&worker->batch, timers_give(&batches, 2 * i, 2));
+		batch_empty(worker);
 	}
 	return NULL;
 }
 
-/* This worker has the batch. */
+static void *helper_run(void *argument)
+{
+	for (int i = 0; i < 2; i++) {
+		struct timer *timer = batch_claim(&((struct worker *)argument)->batch);
+
+		if (timer)
+			(void)job_finish(&target, timer, NULL);
+	}
+	return NULL;
+}
+
+/* The worker fills its batch as worker_next_job() does. */
 static void *first_run(void *argument)
 {
-	batch_empty(argument, 0);
+	struct worker *worker = argument;
+	struct job_batches batches = {0};
+
+	batch_fill(&worker->batch, timers_give(&batches, 0, 2));
+	(void)job_finish(&target, worker_claim_from(worker), NULL);
+	batch_empty(worker);
 	return NULL;
 }
 
@@ -282,9 +203,24 @@ static void *sleeper_run(void *argument)
 
 	while (!(timer = worker_next_job(worker)))
 		(void)worker_sleep(worker);
-	worker_finish(worker, timer);
+	(void)job_finish(&target, timer, NULL);
 	return NULL;
 }
+
+static void *worker_loop(void *argument)
+{
+	worker_do_jobs(argument, NULL);
+	return NULL;
+}
+
+static void *waiter_run(void *argument)
+{
+	(void)worker_pool_wait_until(pool, TW_FOREVER);
+	assert(done[0] == 1);
+	return argument;
+}
+
+/* ---- The parts ---- */
 
 static void threads_run(void *(*first)(void *), void *one, void *(*second)(void *), void *other)
 {
@@ -297,13 +233,11 @@ static void threads_run(void *(*first)(void *), void *one, void *(*second)(void 
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- The parts ---- */
-
-static void show_trays(void)
+static void show_batch(void)
 {
 	struct worker *worker = slot_take();
 
-	threads_run(batch_owner_run, worker, batch_helper_run, worker);
+	threads_run(filler_run, worker, helper_run, worker);
 }
 
 static void show_sleep(void)
@@ -313,121 +247,50 @@ static void show_sleep(void)
 	threads_run(first_run, first, sleeper_run, slot_take());
 }
 
-/* Does what worker_pool_add_worker() and its new thread do. */
-static void *second_run(void *argument)
-{
-	struct worker *worker;
-
-	pthread_mutex_lock(&pool->lock);
-	worker = slot_take();
-	pthread_mutex_unlock(&pool->lock);
-	batch_empty(worker, 0);
-	return argument;
-}
-
-/* Helps the workers that it finds. */
-static void *helping_run(void *argument)
-{
-	struct worker *worker = argument;
-	struct timer *timer;
-
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		timer = worker_help(worker);
-		if (timer)
-			(void)job_finish(&target, timer, &worker->counts->thread);
-	}
-	return NULL;
-}
-
-/* The worker has done two jobs, and a third that was removed. */
-static void *leaving_run(void *argument)
-{
-	struct worker *worker = argument;
-
-	atomic_store_explicit(&worker->counts->finished[0], 2, memory_order_seq_cst);
-	atomic_store_explicit(&worker->counts->thread.counts[JOB_UNBEGUN_REMOVED], 1,
-			      memory_order_relaxed);
-	pthread_mutex_lock(&pool->lock);
-	worker_leave_slot(worker);
-	pthread_mutex_unlock(&pool->lock);
-	return NULL;
-}
-
-static uint64_t removed_by_all(void)
-{
-	static struct job_sums sums;
-
-	sums.counts[JOB_UNBEGUN_REMOVED] = 0;
-	worker_pool_sum(pool, &sums);
-	return sums.counts[JOB_UNBEGUN_REMOVED];
-}
-
-static uint64_t unfinished_by_all(void)
-{
-	uint64_t unfinished;
-
-	pthread_mutex_lock(&pool->lock);
-	unfinished = worker_pool_unfinished_in_all(pool);
-	pthread_mutex_unlock(&pool->lock);
-	return unfinished;
-}
-
-static void show_leave(void)
+static void worker_begin(void)
 {
 	struct worker *worker = slot_take();
-	uint64_t removed;
-	uint64_t unfinished;
 
-	pool->most = pool->least + 1;
-	pool->has_watcher = true;
-	pool->submitted[0] = 2;
-	worker->is_joinable = true;
-	pthread_create(&worker->thread.id, NULL, leaving_run, worker);
-	pthread_create(&pool->watcher.id, NULL, worker_pool_watch, pool);
-	unfinished = unfinished_by_all();
-	assert(unfinished == 2 || (unfinished == 0 && unfinished_by_all() == 0));
-	removed = removed_by_all();
-	assert(removed == 0 || (removed == 1 && removed_by_all() == 1));
-	worker_pool_end(pool);
+	pthread_create(&worker->thread.id, NULL, worker_loop, worker);
 }
 
 static void show_pool(void)
 {
-	int error = worker_pool_start(pool);
+	worker_begin();
+	submit(0, 1);
+	worker_pool_end_threads(pool);
+}
 
-	assert(error == 0);
-	for (int i = 0; i < BATCHES; i++) {
-		struct job_batches batches = {0};
+/* The second job comes before or after the begin of the thread's wait. */
+static void show_waits(void)
+{
+	pthread_t waiter;
 
-		batch_fill(&batches, i * JOBS, JOBS);
-		worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
-	}
-	worker_pool_wait(pool);
-	for (int i = 0; i < BATCHES * JOBS; i++)
-		assert(done[i] == 1);
-	worker_pool_end(pool);
+	submit(0, 1);
+	pthread_create(&waiter, NULL, waiter_run, NULL);
+	submit(1, 1);
+	worker_begin();
+	worker_pool_end_threads(pool);
+	pthread_join(waiter, NULL);
 }
 
 int main(void)
 {
-	int jobs = SHOWS == TRAYS ? 4 : SHOWS == LEAVE ? 0 : BATCHES * JOBS;
-
 	/* worker_pool_create() does this. */
 	list_init(&pool->sleepers);
 	pool->target = &target;
-	pool->least = WORKERS;
-	pool->most = WORKERS;
-	if (SHOWS == TRAYS)
-		show_trays();
+	pool->least = SLOTS_MOST;
+	pool->most = SLOTS_MOST;
+	pool->current = pool->oldest = 1;
+	if (SHOWS == BATCH)
+		show_batch();
 	else if (SHOWS == SLEEP)
 		show_sleep();
-	else if (SHOWS == SLOTS)
-		threads_run(second_run, NULL, helping_run, slot_take());
-	else if (SHOWS == LEAVE)
-		show_leave();
-	else
+	else if (SHOWS == WHOLE)
 		show_pool();
-	for (int i = 0; i < jobs; i++)
+	else
+		show_waits();
+	for (int i = 0; i < (SHOWS == BATCH ? 4 : SHOWS == WHOLE ? 1 : 2); i++)
 		assert(done[i] == 1);
 	return 0;
 }

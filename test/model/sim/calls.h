@@ -79,6 +79,6 @@
 #define sched_getscheduler(...) SCHED_OTHER
 #define sched_getaffinity(...) 0
 #define pthread_getcpuclockid(...) ENOSYS
-#define syscall(number, ...) ((void)(__VA_ARGS__), 0L)
+#define syscall(...) ((void)(__VA_ARGS__), 0L)
 
 #endif
