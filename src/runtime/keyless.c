@@ -3,6 +3,8 @@
  * see pending.c. */
 #include "keyless.h"
 
+#include "base/inlined.h"
+
 static void owner_place(struct owner *owner, struct timer *timer)
 {
 	timer_set_place(timer, TIMER_IN_WHEEL);
@@ -32,7 +34,7 @@ bool owner_begin_next_turn(struct owner *owner)
 /* Files an alarm by its deadline. What an inline task makes due now waits for the next turn. A
  * deadline of a schedule does not, even if it has passed: a run that takes longer than its period
  * must not overtake what is due before it. */
-static void owner_file(struct owner *owner, struct alarm *alarm)
+static INLINED void owner_file(struct owner *owner, struct alarm *alarm)
 {
 	struct timer *timer = &alarm->timer;
 
@@ -60,7 +62,7 @@ static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_p
 }
 
 /* Does what is to be done with an alarm that is in no list. */
-static void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
+static INLINED void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
 		      bool was_pending)
 {
 	if (action == ALARM_END)

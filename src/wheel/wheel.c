@@ -41,6 +41,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/inlined.h"
 #include "base/prefetch.h"
 #include "wheel_layout.h"
 #include "wheel_sort.h"
@@ -116,7 +117,7 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 }
 
 /* Files a timer that is not due. */
-static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
+static INLINED void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
 	uint64_t tick = timer->by_tick ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
 
@@ -126,7 +127,7 @@ static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 		levels_place(wheel, timer, tick);
 }
 
-static void wheel_place(struct wheel *wheel, struct timer *timer)
+static INLINED void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
 		timer->sequence = ++wheel->sequence;
@@ -246,6 +247,13 @@ static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *comi
 	return timer_of_link(coming->next);
 }
 
+/* Prefetches what follows a timer in its memory, and the timer after it. */
+static inline void wheel_prefetch_next(const struct list *link)
+{
+	prefetch_to_write(list_entry(link, struct timer, link) + 1);
+	prefetch_to_write(link->next);
+}
+
 /* Takes the first timer out of `coming`, a list to re-file. Prefetches the next one but one: the
  * next one's links are in the cache. */
 static void wheel_take_out(struct wheel *wheel, struct list *coming, struct timer *timer)
@@ -257,7 +265,7 @@ static void wheel_take_out(struct wheel *wheel, struct list *coming, struct time
 		wheel->coming_used &= ~((uint64_t)1 << (coming - wheel->coming));
 		return;
 	}
-	prefetch_to_write(next->next);
+	wheel_prefetch_next(next);
 	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
@@ -312,6 +320,8 @@ struct timer *wheel_expire_next(struct wheel *wheel)
 		return NULL;
 	/* Each move takes what is no longer due out of that list. */
 	timer = timer_of_link(list_take_first(&wheel->due));
+	/* While this one runs, what the next two need comes. */
+	wheel_prefetch_next(wheel->due.next);
 	assert(wheel_is_due(wheel, timer));
 	return timer;
 }
