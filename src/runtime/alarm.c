@@ -222,7 +222,7 @@ void alarm_init(struct alarm *alarm, run_fn *run, void *argument)
 	atomic_init(&alarm->deadline, 0);
 }
 
-void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now)
+INLINED void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now)
 {
 	/* relaxed: no other thread knows of it yet. */
 	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_relaxed);
@@ -577,8 +577,8 @@ static __attribute__((noinline, cold)) void alarm_table_wake(struct alarm_table 
 	pthread_mutex_unlock(&table->lock);
 }
 
-enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
-			 struct limit *places)
+INLINED enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
+				 struct limit *places)
 {
 	bool is_handle = alarm->timer.class != TIMER_ALARM;
 	bool ran = began != ALARM_NOT_RUN;

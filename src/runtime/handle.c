@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inlined.h"
 #include "base/pages.h"
 
 enum { INDEX_BITS = 28 };
@@ -125,7 +126,7 @@ struct alarm *handle_find(const struct handle_table *table, uint64_t id)
 	return handle_numbered(table, (size_t)(id & (((uint64_t)1 << INDEX_BITS) - 1)));
 }
 
-struct alarm *handle_new(struct handle_table *table, uint64_t *id)
+INLINED struct alarm *handle_new(struct handle_table *table, uint64_t *id)
 {
 	struct alarm *alarm = slab_take(&table->slab);
 	uint64_t generation;
@@ -146,7 +147,7 @@ struct alarm *handle_new(struct handle_table *table, uint64_t *id)
 	return alarm;
 }
 
-void handle_free(struct handle_table *table, struct slab_bin *bin, struct alarm *alarm)
+INLINED void handle_free(struct handle_table *table, struct slab_bin *bin, struct alarm *alarm)
 {
 	struct schedule *schedule = alarm->timer.class == TIMER_PERIODIC ? alarm->schedule : NULL;
 	/* relaxed: no other thread may change it any more. */
@@ -160,7 +161,7 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct alarm 
 	free(schedule);
 }
 
-void handle_describe(const struct alarm *alarm, struct tw_task *task)
+INLINED void handle_describe(const struct alarm *alarm, struct tw_task *task)
 {
 	/* relaxed: the generation is constant until it is freed. */
 	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_relaxed);

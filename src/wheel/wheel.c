@@ -41,7 +41,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/inlined.h"
 #include "base/prefetch.h"
 #include "wheel_layout.h"
 #include "wheel_sort.h"
@@ -117,7 +116,7 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 }
 
 /* Files a timer that is not due. */
-static INLINED void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
+static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
 	uint64_t tick = timer->by_tick ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
 
@@ -127,7 +126,7 @@ static INLINED void wheel_place_in_slot(struct wheel *wheel, struct timer *timer
 		levels_place(wheel, timer, tick);
 }
 
-static INLINED void wheel_place(struct wheel *wheel, struct timer *timer)
+void wheel_add(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
 		timer->sequence = ++wheel->sequence;
@@ -138,11 +137,6 @@ static INLINED void wheel_place(struct wheel *wheel, struct timer *timer)
 		wheel_link(wheel, &wheel->due, timer);
 	else
 		wheel_place_in_slot(wheel, timer);
-}
-
-void wheel_add(struct wheel *wheel, struct timer *timer)
-{
-	wheel_place(wheel, timer);
 }
 
 bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after)
@@ -159,7 +153,7 @@ void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, b
 	if (by_tick || wheel_move_unlinks(wheel, before, timer->deadline)) {
 		list_remove(&timer->link);
 		timer->by_tick = by_tick;
-		wheel_place(wheel, timer);
+		wheel_add(wheel, timer);
 	} else if (wheel->ordered) {
 		timer->sequence = ++wheel->sequence;
 	}
@@ -265,7 +259,7 @@ static void wheel_take_out(struct wheel *wheel, struct list *coming, struct time
 		wheel->coming_used &= ~((uint64_t)1 << (coming - wheel->coming));
 		return;
 	}
-	wheel_prefetch_next(next);
+	prefetch_to_write(next->next);
 	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
@@ -295,6 +289,7 @@ static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 		}
 		if (left-- == 0)
 			return true;
+		wheel_prefetch_next(timer->link.next);
 		wheel_take_out(wheel, coming, timer);
 		if (wheel_is_due(wheel, timer))
 			wheel_add_unsorted(wheel, timer);
