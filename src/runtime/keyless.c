@@ -63,7 +63,7 @@ static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_p
 
 /* Does what is to be done with an alarm that is in no list. */
 static INLINED void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
-		      bool was_pending)
+			      bool was_pending)
 {
 	if (action == ALARM_END)
 		owner_end_alarm(owner, alarm, was_pending);
