@@ -248,12 +248,10 @@ enum tw_drive {
 	TW_DRIVE_CALLER
 };
 
-/* Says what a command does if the queue is full, and a drain if 64 others are under way. */
+/* Says what a command does if the queue is full. */
 enum tw_when_full {
-	/* The call waits for its turn and for room. A drain that would wait for itself returns
-	 * TW_FULL. */
-	TW_WHEN_FULL_WAIT,
-	TW_WHEN_FULL_FAIL /* the call returns TW_FULL */
+	TW_WHEN_FULL_WAIT, /* the call waits for its turn and for room */
+	TW_WHEN_FULL_FAIL  /* the call returns TW_FULL */
 };
 
 /* Holds the options of tw_create. A zeroed struct has all the defaults. */
@@ -267,7 +265,7 @@ struct tw_options {
 	/* The number of commands that can wait for the owner. Each takes 64 bytes once the queue
 	 * has been that long, until tw_destroy: 512 KiB in the default, 8 MiB with 131,072. */
 	size_t queue_capacity;       /* commands, rounded up to a power of two; default 8192 */
-	enum tw_when_full when_full; /* for the queue and drains */
+	enum tw_when_full when_full; /* for the queue */
 	/*
 	 * The largest number of values and arguments that the wheel may owe. 0, the default, means
 	 * no limit. A set takes a place, which comes back with the value: when the run, release or
@@ -597,8 +595,7 @@ TW_API enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer
  * An alarm is a timer in a struct of the program that needs one as long as it lives (a connection,
  * a session). Setting and stopping it needs no memory and no room in the queue, and fails only
  * after the wheel is stopped. An alarm does not count for max_pending or tw_pending. The program
- * always owns its argument: drains and release do not touch it. (A drain may delay an alarm until
- * the timers before it are handed over.) Runs of one alarm never overlap.
+ * always owns its argument: drains and release do not touch it. Runs of one alarm never overlap.
  */
 
 /* Holds an alarm. The member is private to the library. */
@@ -698,12 +695,11 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  * handed to the pool. `each` runs on the worker pool, several calls at a time. tw_drain does not
  * wait for these calls; tw_wait_idle does. The wheel stays usable, and the keys are free at once. A
  * timer that is reset after the drain is still passed to `each`; one that is stopped by handle with
- * TW_OK is not. At most 64 drains may be under way. Costs as much as making an empty wheel.
+ * TW_OK is not.
  *
  * Returns:
  *   TW_OK         the drain was accepted
- *   TW_FULL       64 drains are under way, and the call must not or cannot wait: with
- *                 TW_WHEN_FULL_FAIL, in an inline task, or where callers run the tasks
+ *   TW_FULL       with TW_WHEN_FULL_FAIL: the queue is full
  *   TW_NO_MEMORY  nothing was drained
  */
 TW_API enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context);
@@ -752,11 +748,6 @@ TW_API size_t tw_pending(struct tw_wheel *wheel);
  * Drive a TW_DRIVE_CALLER wheel: apply commands, and hand over (or run) the timers that were due
  * when the call began. Timers that become due meanwhile are for the next call, and so are those
  * that a task sets to run now. A call sees to a million changes of alarms and handles at most.
- *
- * A loop that is to wake on time sets its thread's timer slack to 1 ns (prctl, PR_SET_TIMERSLACK):
- * Linux has a sleep last 50 us longer otherwise. A loop that sets many alarms a turn reads the
- * clock once, by tw_now, and calls tw_alarm_set_at: a clock read waits for all memory that was
- * asked for before it, so that alarms which are in no cache are waited for one after the other.
  *
  * tw_poll_some makes at most `most` inline calls of tasks, release and drain functions, which
  * bounds one turn of an event loop: the other due timers run in the next calls, and *until_next
@@ -833,7 +824,6 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
  * Returns:
  *   TW_OK         all that has finished
  *   TW_TIMED_OUT  the deadline came first, or had come before the call
- *   TW_NO_MEMORY  tw_wait_idle_until did not wait to the end
  *   TW_INVALID    called from a task, release or drain function of this wheel
  */
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);

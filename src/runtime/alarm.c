@@ -107,14 +107,12 @@ enum {
 void alarm_table_init(struct alarm_table *table, bool is_here)
 {
 	table->is_here = is_here;
-	pthread_mutex_init(&table->lock, NULL);
-	pthread_cond_init(&table->run_ended, NULL);
+	waiting_init(&table->waiting);
 }
 
 void alarm_table_destroy(struct alarm_table *table)
 {
-	pthread_cond_destroy(&table->run_ended);
-	pthread_mutex_destroy(&table->lock);
+	waiting_destroy(&table->waiting);
 }
 
 /* ---- Changing the word ---- */
@@ -222,7 +220,7 @@ void alarm_init(struct alarm *alarm, run_fn *run, void *argument)
 	atomic_init(&alarm->deadline, 0);
 }
 
-INLINED void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now)
+void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now)
 {
 	/* relaxed: no other thread knows of it yet. */
 	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_relaxed);
@@ -385,12 +383,10 @@ void alarm_table_wait(struct alarm_table *table, const struct run *run)
 	/* It is the last run, for the alarm is CLOSED. Its end finds WAITED, and takes the lock. */
 	if (!run_announce(run))
 		return;
-	pthread_mutex_lock(&table->lock);
-	table->waiters++;
+	waiting_begin(&table->waiting);
 	while (run_is_under_way(run))
-		condition_wait(&table->run_ended, &table->lock, TW_FOREVER);
-	table->waiters--;
-	pthread_mutex_unlock(&table->lock);
+		(void)waiting_pause(&table->waiting, NULL, TW_FOREVER);
+	waiting_end(&table->waiting);
 }
 
 /* ---- The owner ---- */
@@ -569,16 +565,8 @@ static tw_duration alarm_next(struct alarm *alarm, tw_duration now)
 	return time_add(now, schedule->period - (tw_duration)(since % (uint64_t)schedule->period));
 }
 
-/* Wakes the threads that wait for runs. */
-static __attribute__((noinline, cold)) void alarm_table_wake(struct alarm_table *table)
-{
-	pthread_mutex_lock(&table->lock);
-	pthread_cond_broadcast(&table->run_ended);
-	pthread_mutex_unlock(&table->lock);
-}
-
-INLINED enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
-				 struct limit *places)
+enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_duration began,
+			 struct limit *places)
 {
 	bool is_handle = alarm->timer.class != TIMER_ALARM;
 	bool ran = began != ALARM_NOT_RUN;
@@ -607,7 +595,7 @@ INLINED enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm,
 		limit_give(places);
 	alarm_unlock(alarm, to);
 	if (word & WAITED)
-		alarm_table_wake(table);
+		waiting_wake(&table->waiting);
 	if (!(to & FILED))
 		return is_handle && !(to & LISTED) ? ALARM_GONE : ALARM_ENDED;
 	if (word & LISTED)

@@ -16,6 +16,7 @@
 
 #include "base/inbox.h"
 #include "base/limit.h"
+#include "base/waiting.h"
 #include "cron/cron_search.h"
 #include "wheel/timer.h"
 
@@ -95,10 +96,7 @@ struct alarm_table {
 	struct inbox changed; /* handles: set sooner, or back from a run */
 	struct inbox stopped[ALARM_STOPPED]; /* handles */
 	atomic_size_t closing;               /* alarms closed whose functions have not returned */
-	/* Threads that wait for a run to end. */
-	_Alignas(CACHE_LINE) pthread_mutex_t lock;
-	pthread_cond_t run_ended;
-	unsigned waiters; /* under the lock */
+	struct waiting waiting; /* threads, for a run to end or for the owner's answer */
 };
 
 /* The table must be zeroed. */
@@ -211,8 +209,7 @@ enum alarm_action {
 /* Returns what is to be done with an alarm just taken from an inbox. *was_filed says whether it had
  * been set, and not handed over since. */
 enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed);
-/* Leaves the alarm, taken from the inbox, where it is: in the command queue, or in a pending set
- * that is being emptied. */
+/* Leaves the alarm, taken from the inbox, where it is: in the command queue. */
 void alarm_leave(struct alarm *alarm);
 /* Returns what is to be done with an alarm that has left the command queue or the wheel, or is back
  * from a run here. */

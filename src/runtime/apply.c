@@ -4,17 +4,18 @@
  * the new value and deadline go into it, and the set command's timer, which has the same key,
  * carries the old value back.
  *
- * Flush and contains are answered on the spot; the other requests that are waited for stand in a
- * list of their own until what they wait for has come.
+ * A question is answered on the spot, but an advance when it has ended; a wait for idleness ends
+ * with its round. They come after the changes of alarms that were made before them, as drains and
+ * the stop do. A stop has no place in the queue: it comes when the queue is empty.
  */
 #include "apply.h"
 
 #include "handle.h"
 #include "base/inlined.h"
 #include "base/thread.h"
-#include "memory.h"
+#include "drains.h"
 #include "keyless.h"
-#include "retire.h"
+#include "memory.h"
 
 enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes at most as long as this */
 
@@ -33,11 +34,15 @@ struct guess {
 	uint64_t removals;
 };
 
-static struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
-				      struct guess guess)
+static INLINED struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
+					      struct guess guess)
 {
-	return timer_index_confirm(&owner->pending.index, command_key(command), command->key_size,
-				   command->hash, guess.timer, guess.removals);
+	const void *key = command_key(command);
+
+	if (guess.timer && timer_index_confirms(&owner->pending.index, key, command->key_size,
+						command->hash, guess.timer, guess.removals))
+		return guess.timer;
+	return pending_find(&owner->pending, key, command->key_size, command->hash);
 }
 
 /* The timer leaves the pending set and runs now. */
@@ -178,93 +183,88 @@ static void owner_refuse_command(struct owner *owner, const struct command *comm
 }
 
 /* Applies the queue's first commands, up to `count` ≤ PENDING_BATCH, as far as they lie side by
- * side, and pops them. Returns how many. */
+ * side and need not be applied one by one, and pops them. Returns how many. */
 static size_t owner_apply_commands(struct owner *owner, size_t count)
 {
 	struct timer_guesses guesses;
 	size_t row;
 	struct command_cell *cells = command_queue_first(&owner->queue, &row);
+	size_t applied = 0;
 
 	count = count < row ? count : row;
 	if (!owner->is_stopped)
 		pending_prefetch(&owner->pending, &owner->queue, cells, count, &guesses);
-	for (size_t i = 0; i < count; i++) {
-		const struct command *command = &cells[i].command;
+	for (; applied < count; applied++) {
+		const struct command *command = &cells[applied].command;
 
+		if (command->kind >= COMMAND_ASK)
+			break;
 		if (owner->is_stopped)
 			owner_refuse_command(owner, command);
 		else
-			owner_apply_command(owner, command,
-					    (struct guess){guesses.timers[i], guesses.removals});
+			owner_apply_command(
+				owner, command,
+				(struct guess){guesses.timers[applied], guesses.removals});
 	}
 	owner_publish_pending(owner);
-	command_queue_pop(&owner->queue, count);
-	return count;
+	command_queue_pop(&owner->queue, applied);
+	return applied;
 }
 
-static void owner_answer_all(struct owner *owner, struct list *requests, enum tw_status status)
+static struct keyed_timer *owner_find_key(struct owner *owner, const struct question *question)
 {
-	struct list *link;
-
-	while ((link = list_take_first(requests)))
-		requests_answer(&owner->requests, list_entry(link, struct request, link), status);
+	return pending_find(&owner->pending, question->key.bytes, question->key.size,
+			    question->key.hash);
 }
 
-static struct keyed_timer *owner_find_key(struct owner *owner, const struct request *request)
+static enum tw_status owner_look_up(struct owner *owner, struct question *question)
 {
-	return timer_index_find(&owner->pending.index, request->key.bytes, request->key.size,
-				request->key.hash);
-}
-
-static enum tw_status owner_look_up(struct owner *owner, struct request *request)
-{
-	const struct keyed_timer *timer = owner_find_key(owner, request);
+	const struct keyed_timer *timer = owner_find_key(owner, question);
 
 	if (!timer)
 		return TW_NOT_FOUND;
-	request->deadline = timer->timer.deadline;
+	question->deadline = timer->timer.deadline;
 	return TW_OK;
 }
 
-static enum tw_status owner_take(struct owner *owner, struct request *request)
+static enum tw_status owner_take(struct owner *owner, struct question *question)
 {
-	struct keyed_timer *timer = owner_find_key(owner, request);
+	struct keyed_timer *timer = owner_find_key(owner, question);
 
 	if (!timer)
 		return TW_NOT_FOUND;
-	request->value = timer->timer.value;
+	question->value = timer->timer.value;
 	owner_unset(owner, timer);
 	outbox_free(&owner->out, timer);
 	owner_publish_pending(owner);
 	return TW_OK;
 }
 
-/* Arms the request's timer, unless its key has one. */
-static enum tw_status owner_add(struct owner *owner, const struct request *request)
+/* Arms the question's timer, unless its key has one. */
+static enum tw_status owner_add(struct owner *owner, const struct question *question)
 {
-	struct keyed_timer *timer = request->timer;
+	struct keyed_timer *timer = question->timer;
 
 	if (owner->is_stopped)
 		return TW_CLOSED;
-	if (timer_index_find(&owner->pending.index, timer->hh.key, timer->hh.keylen,
-			     timer->hh.hashv))
+	if (pending_find(&owner->pending, timer->hh.key, timer->hh.keylen, timer->hh.hashv))
 		return TW_EXISTS;
 	owner_arm(owner, timer, NULL);
 	owner_publish_pending(owner);
 	return TW_OK;
 }
 
-/* The timer's deadline, unless it is done, stopped, or on a pending set that is being emptied. */
-static enum tw_status owner_look_up_handle(struct owner *owner, struct request *request)
+/* The timer's deadline, unless it is done, stopped or stale. */
+static enum tw_status owner_look_up_handle(struct owner *owner, struct question *question)
 {
-	struct alarm *alarm = handle_find(&owner->out.handles, request->id);
+	struct alarm *alarm = handle_find(&owner->out.handles, question->id);
 	enum alarm_state state;
 	uint64_t generation;
 
 	if (!alarm)
 		return TW_NOT_FOUND;
-	state = alarm_state(alarm, &generation, &request->deadline);
-	if (generation != handle_generation(request->id))
+	state = alarm_state(alarm, &generation, &question->deadline);
+	if (generation != handle_generation(question->id))
 		return TW_NOT_FOUND;
 	if (state == ALARM_RUNS)
 		return TW_RUNNING;
@@ -272,93 +272,79 @@ static enum tw_status owner_look_up_handle(struct owner *owner, struct request *
 		return TW_OK;
 	/* It may be on its way back to the wheel. */
 	return state == ALARM_IS_FILED && (timer_place(&alarm->timer) != TIMER_IN_WHEEL ||
-					   alarm->timer.pending_set == owner->pending.number)
+					   !pending_is_stale(&owner->pending, &alarm->timer))
 		       ? TW_OK
 		       : TW_NOT_FOUND;
 }
 
 /* Those that look at the pending timers. */
-static enum tw_status owner_look(struct owner *owner, struct request *request)
+static enum tw_status owner_look(struct owner *owner, struct question *question)
 {
 	if (owner->is_stopped)
 		return TW_CLOSED;
-	if (request->kind == REQUEST_CONTAINS)
-		return owner_look_up(owner, request);
-	if (request->kind == REQUEST_TAKE)
-		return owner_take(owner, request);
-	if (request->kind == REQUEST_REMAINING)
-		return owner_look_up_handle(owner, request);
-	walk_step(request->walk, &owner->pending, &owner->out.handles);
+	if (question->kind == QUESTION_CONTAINS)
+		return owner_look_up(owner, question);
+	if (question->kind == QUESTION_TAKE)
+		return owner_take(owner, question);
+	if (question->kind == QUESTION_REMAINING)
+		return owner_look_up_handle(owner, question);
+	walk_step(question->walk, &owner->pending, &owner->out.handles);
 	return TW_OK;
 }
 
-static void owner_serve(struct owner *owner, struct request *request)
+static void owner_answer(struct owner *owner, struct question *question)
 {
-	switch (request->kind) {
-	case REQUEST_FLUSH:
-		requests_answer(&owner->requests, request, TW_OK);
+	enum tw_status status = TW_OK;
+
+	switch (question->kind) {
+	case QUESTION_FLUSH:
 		break;
-	case REQUEST_IDLE:
-		request->time = clock_now(&owner->clock);
-		list_append(&owner->asked.idlers, &request->link);
+	case QUESTION_CONTAINS:
+	case QUESTION_TAKE:
+	case QUESTION_REMAINING:
+	case QUESTION_WALK:
+		status = owner_look(owner, question);
 		break;
-	case REQUEST_CONTAINS:
-	case REQUEST_TAKE:
-	case REQUEST_REMAINING:
-	case REQUEST_WALK:
-		requests_answer(&owner->requests, request, owner_look(owner, request));
+	case QUESTION_ADD:
+		status = owner_add(owner, question);
 		break;
-	case REQUEST_ADD:
-		requests_answer(&owner->requests, request, owner_add(owner, request));
+	case QUESTION_TAKE_OUT:
+		owner_take_out_alarm(owner, question->alarm);
 		break;
-	case REQUEST_TAKE_OUT:
-		owner_take_out_alarm(owner, request->alarm);
-		requests_answer(&owner->requests, request, TW_OK);
-		break;
-	case REQUEST_ADVANCE:
-		if (owner->is_stopped)
-			requests_answer(&owner->requests, request, TW_CLOSED);
-		else
-			list_append(&owner->asked.advances, &request->link);
-		break;
-	case REQUEST_DRAIN:
-		owner_drain(owner, (struct drain_request *)request);
-		break;
-	case REQUEST_STOP:
-		owner_stop(owner);
-		owner_answer_all(owner, &owner->asked.advances, TW_CLOSED);
+	case QUESTION_ADVANCE:
+		if (!owner->is_stopped) {
+			list_append(&owner->advances, &question->link);
+			return;
+		}
+		status = TW_CLOSED;
 		break;
 	}
+	question_answer(question, status, &owner->out.alarms.waiting);
 }
 
-/* What a request takes of a turn, in commands. */
-static size_t request_cost(const struct request *request)
+static void owner_begin_round(struct owner *owner)
 {
-	return request->kind == REQUEST_WALK ? COMMANDS_A_WALK : 1;
+	owner->idle.covered = owner->idle.asked;
+	owner->idle.time = clock_now(&owner->clock);
 }
 
-/* How many of the next commands, up to `most`, can be applied before the next request. */
-static size_t owner_peek(struct owner *owner, size_t most, bool *request_is_next)
+/* A wait for idleness has come, at that position of the queue. */
+static void owner_ask_idle(struct owner *owner, uint64_t position)
 {
-	size_t count = command_queue_peek(&owner->queue, most);
-	uint64_t head = command_queue_head(&owner->queue);
-	/* After the look at the commands: see request.c on order. */
-	uint64_t position = requests_first_position(&owner->requests);
-
-	*request_is_next = position <= head;
-	if (position - head < count && !*request_is_next)
-		count = (size_t)(position - head);
-	return count;
+	owner->idle.asked = position + 1;
+	/* relaxed: the owner writes it. */
+	if (owner->idle.covered == atomic_load_explicit(&owner->idle.done, memory_order_relaxed))
+		owner_begin_round(owner);
 }
 
 /*
- * Changes come without end, faster than they are seen: a request waits for those that were there
- * when this was first called for it. Returns whether they were seen.
+ * Changes come without end, faster than they are applied: a command waits for those that were there
+ * when this was first called for it. Returns whether they were applied.
  */
-static __attribute__((noinline)) bool owner_has_seen_enough(struct owner *owner)
+static __attribute__((noinline)) bool owner_is_past_changes(struct owner *owner)
 {
 	const struct alarm_table *table = &owner->out.alarms;
-	struct owner_marks *marks = &owner->asked.marks;
+	struct owner_marks *marks = &owner->marks;
 
 	if (marks->are_set)
 		return alarm_table_is_past(table, &marks->alarms);
@@ -367,32 +353,74 @@ static __attribute__((noinline)) bool owner_has_seen_enough(struct owner *owner)
 	return false;
 }
 
+/* Begins a stop where one is asked for. */
+static void owner_end_queue(struct owner *owner)
+{
+	struct list *link;
+
+	owner_stop(owner);
+	while ((link = list_take_first(&owner->advances)))
+		question_answer(list_entry(link, struct question, link), TW_CLOSED,
+				&owner->out.alarms.waiting);
+}
+
+/*
+ * Applies the first command, one of those that are applied one by one; where there is none, stops.
+ * Returns what that takes of a turn, in commands, and 0 if it has to wait for changes before it.
+ */
+static size_t owner_apply_one(struct owner *owner, const struct command *first, size_t most)
+{
+	size_t seen = owner_apply_changes(owner, most);
+	bool drains = !first || first->kind == COMMAND_DRAIN;
+	struct command command;
+	size_t cost = 1;
+
+	if (seen >= most && !owner_is_past_changes(owner))
+		return 0;
+	if (drains && !owner_may_drain(owner)) {
+		owner_sweep(owner);
+		return PENDING_BATCH;
+	}
+	owner->marks.are_set = false;
+	if (!first) {
+		owner_end_queue(owner);
+		return seen + cost;
+	}
+	command = *first;
+	command_queue_pop(&owner->queue, 1);
+	if (command.kind == COMMAND_IDLE) {
+		owner_ask_idle(owner, command_queue_head(&owner->queue) - 1);
+	} else if (drains) {
+		owner_drain(owner, command.drain);
+	} else {
+		cost = command.question->kind == QUESTION_WALK ? COMMANDS_A_WALK : 1;
+		owner_answer(owner, command.question);
+	}
+	return seen + cost;
+}
+
 bool owner_apply(struct owner *owner, size_t most)
 {
 	while (most > 0) {
-		bool request_is_next;
 		size_t batch = most < PENDING_BATCH ? most : PENDING_BATCH;
-		size_t count = owner_peek(owner, batch, &request_is_next);
+		size_t count = command_queue_peek(&owner->queue, batch);
+		const struct command *first = NULL;
 
-		if (request_is_next) {
-			/* It comes after the changes that were made before it, too. */
-			size_t seen = owner_apply_changes(owner, most);
-			struct request *request;
-
-			if (seen >= most && !owner_has_seen_enough(owner))
-				return true;
-			owner->asked.marks.are_set = false;
-			request = requests_take(&owner->requests);
-			seen += request_cost(request);
-			owner_serve(owner, request);
-			most -= seen < most ? seen : most;
-			continue;
-		}
-		if (count == 0)
+		if (count > 0) {
+			first = command_queue_at(&owner->queue, 0);
+			if (first->kind < COMMAND_ASK) {
+				count = owner_apply_commands(owner, count);
+				owner->applied += count;
+				most -= count;
+				continue;
+			}
+		} else if (!owner_is_stopping(owner) || command_queue_count(&owner->queue) > 0) {
 			return false;
-		count = owner_apply_commands(owner, count);
-		owner->applied += count;
-		most -= count;
+		}
+		count = owner_apply_one(owner, first, most);
+		if (count == 0)
+			return true;
+		most -= count < most ? count : most;
 	}
 	return true;
 }
@@ -410,76 +438,77 @@ void owner_apply_until(struct owner *owner, size_t most, uint64_t end)
 	}
 }
 
-void owner_serve_here(struct owner *owner, struct request *request)
+void owner_answer_here(struct owner *owner, struct question *question)
 {
 	size_t most = owner->queue.capacity;
 
-	request->is_here = true;
-	owner->asked.marks.are_set = false;
-	/* The caller's own commands, and handles that were stopped. */
+	owner->marks.are_set = false;
+	/* The caller's own commands, and what it has changed. */
 	do
 		owner_apply_until(owner, most, command_queue_tail(&owner->queue));
-	while (owner_apply_changes(owner, most) >= most && !owner_has_seen_enough(owner));
-	owner->asked.marks.are_set = false;
-	owner_serve(owner, request);
+	while (owner_apply_changes(owner, most) >= most && !owner_is_past_changes(owner));
+	owner->marks.are_set = false;
+	owner_answer(owner, question);
 }
 
-bool owner_answer_idlers(struct owner *owner, uint64_t end)
+bool owner_end_idle(struct owner *owner, uint64_t end)
 {
-	struct list *link = owner->asked.idlers.next;
+	struct owner_idle *idle = &owner->idle;
+	/* relaxed: the owner writes it. */
+	uint64_t done = atomic_load_explicit(&idle->done, memory_order_relaxed);
 
-	if (list_is_empty(&owner->asked.idlers))
+	if (done == idle->covered)
 		return true;
-	while (link != &owner->asked.idlers) {
-		struct request *request = list_entry(link, struct request, link);
-
-		link = link->next;
-		if (tick_before(&owner->clock.ticks, request->time) >= end)
-			continue;
-		list_remove(&request->link);
-		requests_answer(&owner->requests, request, TW_OK);
-	}
-	return list_is_empty(&owner->asked.idlers);
+	if (tick_before(&owner->clock.ticks, idle->time) >= end)
+		return false;
+	/* seq_cst: publishes what was done, before waiting_tell(); pairs with
+	 * moment_has_come(). */
+	atomic_store_explicit(&idle->done, idle->covered, memory_order_seq_cst);
+	waiting_tell(&owner->out.alarms.waiting);
+	if (idle->asked == idle->covered)
+		return true;
+	owner_begin_round(owner);
+	return false;
 }
 
 /* The first advance, or NULL. */
-static struct request *owner_first_advance(struct owner *owner)
+static struct question *owner_first_advance(struct owner *owner)
 {
-	if (list_is_empty(&owner->asked.advances))
+	if (list_is_empty(&owner->advances))
 		return NULL;
-	return list_entry(owner->asked.advances.next, struct request, link);
+	return list_entry(owner->advances.next, struct question, link);
 }
 
 void owner_begin_advances(struct owner *owner)
 {
-	struct request *request = owner_first_advance(owner);
+	struct question *question = owner_first_advance(owner);
 
-	if (!request || request->begun)
+	if (!question || question->begun)
 		return;
-	request->begun = true;
-	request->time = time_add(clock_now(&owner->clock), request->time);
+	question->begun = true;
+	question->time = time_add(clock_now(&owner->clock), question->time);
 }
 
 tw_duration owner_target_time(struct owner *owner)
 {
-	const struct request *request = owner_first_advance(owner);
+	const struct question *question = owner_first_advance(owner);
 
-	if (request)
-		return request->time;
+	if (question)
+		return question->time;
 	return owner->poll_began != TW_FOREVER ? owner->poll_began : clock_now(&owner->clock);
 }
 
 bool owner_end_advance(struct owner *owner)
 {
-	struct request *request = owner_first_advance(owner);
+	struct question *question = owner_first_advance(owner);
 
-	if (!request)
+	if (!question)
 		return false;
-	if (!request->begun)
+	if (!question->begun)
 		return true;
-	list_remove(&request->link);
-	if (request->time > clock_now(&owner->clock))
-		clock_set_manual(&owner->clock, request->time);
-	requests_answer(&owner->requests, request, TW_OK);
+	list_remove(&question->link);
+	if (question->time > clock_now(&owner->clock))
+		clock_set_manual(&owner->clock, question->time);
+	question_answer(question, TW_OK, &owner->out.alarms.waiting);
 	return true;
 }

@@ -6,8 +6,6 @@
  */
 #include "ask.h"
 
-#include <stdlib.h>
-
 #include "base/thread.h"
 #include "apply.h"
 #include "keyless.h"
@@ -36,9 +34,7 @@ static void owner_end_visit(struct owner *owner)
 static inline bool owner_rests(struct owner *owner, tw_duration now)
 {
 	return owner_may_rest(owner, now) && !owner_has_changes(owner) &&
-	       command_queue_count(&owner->queue) == 0 &&
-	       requests_first_position(&owner->requests) == REQUESTS_NONE &&
-	       event_count_is_settled(&owner->event);
+	       command_queue_count(&owner->queue) == 0 && event_count_is_settled(&owner->event);
 }
 
 void wheel_begin_drive(struct tw_wheel *wheel)
@@ -139,24 +135,39 @@ bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs)
 	return more;
 }
 
-/* Returns whether the owner answers the request as soon as it serves it: a question, or an add. */
-static bool request_is_answered_at_once(const struct request *request)
+/*
+ * Claims a cell for a caller that waits for what it asks, however full the queue is and also after
+ * a stop. Returns NULL if there is none by the deadline.
+ */
+static struct command_cell *wheel_claim_to_wait(struct tw_wheel *wheel, tw_duration deadline,
+						uint64_t *position)
 {
-	switch (request->kind) {
-	case REQUEST_FLUSH:
-	case REQUEST_CONTAINS:
-	case REQUEST_TAKE:
-	case REQUEST_REMAINING:
-	case REQUEST_WALK:
-	case REQUEST_ADD:
-	case REQUEST_TAKE_OUT:
-		return true;
-	default:
-		return false;
+	struct owner *owner = &wheel->owner;
+	struct command_cell *cell;
+	unsigned tries = 0;
+
+	while (!(cell = command_queue_claim_first(&owner->queue, position))) {
+		if (clock_has_reached(&owner->clock, deadline))
+			return NULL;
+		wheel_wake(wheel);
+		if (owner->has_thread)
+			thread_back_off(&tries);
+		else
+			(void)wheel_make_room(wheel, &tries);
 	}
+	return cell;
 }
 
-/* Ends a drive for a request. */
+/* Publishes a command whose maker waits. */
+static void wheel_publish_asked(struct tw_wheel *wheel, struct command_cell *cell,
+				uint64_t position)
+{
+	cell->command.hash = 0;
+	command_queue_publish(cell, position);
+	event_count_hurry(&wheel->owner.event);
+}
+
+/* Ends a drive of a caller that waits. */
 static inline void wheel_end_question(struct tw_wheel *wheel)
 {
 	/* A task has called tw_poll: the descriptor calls for the next one again. */
@@ -166,126 +177,114 @@ static inline void wheel_end_question(struct tw_wheel *wheel)
 	wheel_end_drive(wheel);
 }
 
-static void wheel_turn_until_answered(struct tw_wheel *wheel, struct request *request)
+/* Drives until the moment has come, if no other thread is at it, which may hang in a task. */
+static void wheel_drive_towards(struct tw_wheel *wheel, const struct moment *moment,
+				tw_duration deadline)
 {
-	unsigned tries = 0;
+	struct owner *owner = &wheel->owner;
 
-	wheel_begin_drive(wheel);
-	while (!request_is_answered(request)) {
-		if (owner_turn(&wheel->owner) || request_is_answered(request))
-			continue;
-		/* A command claimed but not yet published is for its producer to finish. */
-		wheel_end_drive(wheel);
-		thread_back_off(&tries);
-		wheel_begin_drive(wheel);
-	}
+	if (!wheel_try_drive(wheel))
+		return;
+	while (!moment_has_come(moment) && owner_turn(owner) &&
+	       !clock_has_reached(&owner->clock, deadline))
+		continue;
 	/* What the last turn has left half done. */
-	if (owner_is_busy(&wheel->owner))
+	if (moment_has_come(moment) && owner_is_busy(owner))
 		(void)wheel_turn_while_due(wheel, SIZE_MAX);
 	wheel_end_question(wheel);
 }
 
-/* Under the drive lock, which it gives back. */
-static bool wheel_turn_once(struct tw_wheel *wheel)
-{
-	bool more = owner_turn(&wheel->owner);
-
-	wheel_end_question(wheel);
-	return more;
-}
-
-/* Turns until the request is answered or the deadline has come. A turn ends when its inline tasks
- * have returned. */
-static void wheel_turn_until(struct tw_wheel *wheel, struct request *request, tw_duration deadline)
+/* Drives, by turns with others, until the moment has come or the clock has reached the deadline. A
+ * turn ends when its inline tasks have returned. */
+static bool wheel_drive_until(struct tw_wheel *wheel, const struct moment *moment,
+			      tw_duration deadline)
 {
 	unsigned tries = 0;
 
-	/* Another thread may drive, and hang in a task. */
-	while (!request_is_answered(request) && !clock_has_reached(&wheel->owner.clock, deadline))
-		if (!wheel_try_drive(wheel) || !wheel_turn_once(wheel))
-			thread_back_off(&tries);
+	for (;;) {
+		wheel_drive_towards(wheel, moment, deadline);
+		if (moment_has_come(moment))
+			return true;
+		if (clock_has_reached(&wheel->owner.clock, deadline))
+			return false;
+		/* A command claimed but not yet published is for its producer to finish. */
+		thread_back_off(&tries);
+	}
 }
 
-/* Has the request answered by an owner that applies commands, and runs no task. */
-static void wheel_apply(struct tw_wheel *wheel, struct request *request)
+/* Waits until the moment has come, or the clock has reached the deadline. */
+static bool wheel_await(struct tw_wheel *wheel, const struct moment *moment, tw_duration deadline)
+{
+	struct waiting *waiting = &wheel->owner.out.alarms.waiting;
+	bool has_come = moment_has_come(moment);
+
+	if (has_come || !wheel->owner.has_thread)
+		return has_come || wheel_drive_until(wheel, moment, deadline);
+	waiting_begin(waiting);
+	while (!(has_come = moment_has_come(moment)) &&
+	       waiting_pause(waiting, &wheel->owner.clock, deadline))
+		continue;
+	waiting_end(waiting);
+	return has_come;
+}
+
+/* Answers a question as the owner, which applies commands and runs no task. */
+static void wheel_answer(struct tw_wheel *wheel, struct question *question)
 {
 	pthread_mutex_lock(&wheel->owner.drive);
 	owner_begin_visit(&wheel->owner);
-	(void)owner_apply_turn(&wheel->owner, request);
+	(void)owner_apply_turn(&wheel->owner, question);
 	owner_end_visit(&wheel->owner);
+	/* A loop that sleeps at the descriptor has to learn of what was added. */
+	if (question->kind == QUESTION_ADD)
+		wheel_wake(wheel);
 }
 
-/* Leaves a request with an owner that sees it without being woken. */
-static inline void wheel_ask_quietly(struct tw_wheel *wheel, struct request *request)
+enum tw_status wheel_ask(struct tw_wheel *wheel, struct question *question)
 {
-	requests_add(&wheel->owner.requests, request, &wheel->owner.queue.tail);
-	owner_note_call(&wheel->owner);
-}
+	const struct moment answered = {&question->answers, 0};
+	struct command_cell *cell;
+	uint64_t position;
 
-void wheel_ask(struct tw_wheel *wheel, struct request *request)
-{
-	wheel_ask_quietly(wheel, request);
-	wheel_wake(wheel);
-}
-
-enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request)
-{
 	if (owner_is_here(&wheel->owner)) {
-		owner_serve_here(&wheel->owner, request);
-		return request->status;
-	}
-	if (wheel->owner.has_thread) {
-		wheel_ask(wheel, request);
-	} else if (request_is_answered_at_once(request)) {
-		wheel_apply(wheel, request);
-		/* A loop that sleeps at the descriptor has to learn of what was added. */
-		if (request->kind == REQUEST_ADD)
-			wheel_wake(wheel);
-		return request->status;
+		owner_answer_here(&wheel->owner, question);
+	} else if (!wheel->owner.has_thread) {
+		wheel_answer(wheel, question);
 	} else {
-		wheel_ask_quietly(wheel, request);
-		wheel_turn_until_answered(wheel, request);
+		cell = wheel_claim_to_wait(wheel, TW_FOREVER, &position);
+		cell->command.kind = COMMAND_ASK;
+		cell->command.question = question;
+		wheel_publish_asked(wheel, cell, position);
 	}
-	return requests_wait(&wheel->owner.requests, request);
+	(void)wheel_await(wheel, &answered, TW_FOREVER);
+	return question->status;
 }
 
-/* Asks for a flush or for idleness, and waits until `deadline`. */
-static enum tw_status wheel_ask_until(struct tw_wheel *wheel, enum request_kind kind,
-				      tw_duration deadline)
+/* Waits until the owner has handed over all that is due. */
+static enum tw_status wheel_await_idle_owner(struct tw_wheel *wheel, tw_duration deadline)
 {
-	struct request own = {.kind = kind};
-	struct request *request;
-	enum tw_status status;
+	uint64_t position;
+	struct command_cell *cell = wheel_claim_to_wait(wheel, deadline, &position);
+	struct moment done = {&wheel->owner.idle.done, position};
 
-	if (deadline == TW_FOREVER)
-		return wheel_ask_and_wait(wheel, &own);
-	request = calloc(1, sizeof(*request));
-	if (!request)
-		return TW_NO_MEMORY;
-	request->kind = kind;
-	if (wheel->owner.has_thread) {
-		wheel_ask(wheel, request);
-	} else {
-		wheel_ask_quietly(wheel, request);
-		wheel_turn_until(wheel, request, deadline);
-	}
-	status =
-		requests_wait_until(&wheel->owner.requests, request, &wheel->owner.clock, deadline);
-	/* After a timeout the owner has it for longer than this call lasts. */
-	if (status != TW_TIMED_OUT)
-		free(request);
-	return status;
+	if (!cell)
+		return TW_TIMED_OUT;
+	cell->command.kind = COMMAND_IDLE;
+	cell->command.timer = NULL;
+	wheel_publish_asked(wheel, cell, position);
+	return wheel_await(wheel, &done, deadline) ? TW_OK : TW_TIMED_OUT;
 }
 
 static enum tw_status wheel_wait_once(struct tw_wheel *wheel, tw_duration deadline)
 {
-	enum tw_status status = wheel_ask_until(wheel, REQUEST_IDLE, deadline);
+	enum tw_status status = wheel_await_idle_owner(wheel, deadline);
 
 	if (status != TW_OK || !wheel->owner.out.pool)
 		return status;
 	if (!worker_pool_wait_until(wheel->owner.out.pool, deadline))
 		return TW_TIMED_OUT;
-	return wheel_ask_until(wheel, REQUEST_FLUSH, deadline);
+	/* For the commands that they gave. */
+	return wheel_await_idle_owner(wheel, deadline);
 }
 
 enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)

@@ -15,7 +15,6 @@
 #include "base/fork_guard.h"
 #include "base/key_hash.h"
 #include "owner.h"
-#include "request.h"
 
 struct tw_wheel {
 	/* Constant after tw_create. */
@@ -110,16 +109,14 @@ void wheel_end_drive(struct tw_wheel *wheel);
 bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs);
 
 /* Waits until all that is due has been done, and the commands that it gave are applied, or until
- * `deadline`: TW_TIMED_OUT. TW_NO_MEMORY, too, but not with TW_FOREVER. */
+ * `deadline`: TW_TIMED_OUT. */
 enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline);
 
 /* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
 enum tw_status wheel_may_ask(struct tw_wheel *wheel);
-/* Leaves a request with the owner. */
-void wheel_ask(struct tw_wheel *wheel, struct request *request);
-/* Asks the owner and waits for the answer. Where the caller is the owner, in an inline task: only
- * what the owner answers at once. */
-enum tw_status wheel_ask_and_wait(struct tw_wheel *wheel, struct request *request);
+/* Asks the owner, which sees the caller's commands before, and waits for the answer. Where the
+ * caller is the owner, in an inline task: only what the owner answers at once. */
+enum tw_status wheel_ask(struct tw_wheel *wheel, struct question *question);
 /* Whether the caller runs in a task, release or drain function of this wheel. */
 bool wheel_is_in_task(struct tw_wheel *wheel);
 

@@ -20,14 +20,20 @@
 #include "base/slab.h"
 
 struct alarm;
+struct drain;
 struct keyed_timer;
+struct question;
 
 enum command_kind {
 	COMMAND_SET,
 	COMMAND_MOVE,
 	COMMAND_MOVE_NOW, /* the delay was under one interval */
 	COMMAND_REMOVE,
-	COMMAND_SET_HANDLE
+	COMMAND_SET_HANDLE,
+	/* Those from here on are applied one by one, after all changes that came before. */
+	COMMAND_ASK,
+	COMMAND_DRAIN,
+	COMMAND_IDLE /* its maker waits until what is due is done */
 };
 
 enum { COMMAND_KEY_INLINE = 24 };
@@ -46,6 +52,8 @@ struct command {
 	union {
 		struct keyed_timer *timer; /* move and remove: or NULL */
 		struct alarm *alarm;       /* set handle */
+		struct question *question; /* ask */
+		struct drain *drain;       /* drain */
 	};
 	unsigned char key[COMMAND_KEY_INLINE];
 };

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/inlined.h"
 #include "base/pages.h"
 
 enum { INDEX_BITS = 28 };
@@ -22,7 +21,7 @@ static const uint64_t last_generation = ((uint64_t)1 << (64 - INDEX_BITS)) - 1;
 static const uint64_t last_forgotten = ((uint64_t)1 << (64 - INDEX_BITS - 4)) - 1;
 
 _Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
-		       offsetof(struct timer, pending_set) > offsetof(struct timer, job) &&
+		       offsetof(struct timer, epoch) > offsetof(struct timer, job) &&
 		       offsetof(struct alarm, word) > sizeof(struct timer),
 	       "the slab leaves alone what an old id may look at");
 
@@ -126,7 +125,7 @@ struct alarm *handle_find(const struct handle_table *table, uint64_t id)
 	return handle_numbered(table, (size_t)(id & (((uint64_t)1 << INDEX_BITS) - 1)));
 }
 
-INLINED struct alarm *handle_new(struct handle_table *table, uint64_t *id)
+struct alarm *handle_new(struct handle_table *table, uint64_t *id)
 {
 	struct alarm *alarm = slab_take(&table->slab);
 	uint64_t generation;
@@ -147,7 +146,7 @@ INLINED struct alarm *handle_new(struct handle_table *table, uint64_t *id)
 	return alarm;
 }
 
-INLINED void handle_free(struct handle_table *table, struct slab_bin *bin, struct alarm *alarm)
+void handle_free(struct handle_table *table, struct slab_bin *bin, struct alarm *alarm)
 {
 	struct schedule *schedule = alarm->timer.class == TIMER_PERIODIC ? alarm->schedule : NULL;
 	/* relaxed: no other thread may change it any more. */
@@ -161,7 +160,7 @@ INLINED void handle_free(struct handle_table *table, struct slab_bin *bin, struc
 	free(schedule);
 }
 
-INLINED void handle_describe(const struct alarm *alarm, struct tw_task *task)
+void handle_describe(const struct alarm *alarm, struct tw_task *task)
 {
 	/* relaxed: the generation is constant until it is freed. */
 	uint64_t word = atomic_load_explicit(&alarm->word, memory_order_relaxed);
@@ -197,20 +196,17 @@ static bool handle_scan_seek(struct handle_table *table, struct handle_scan *sca
 	return scan->used != 0;
 }
 
-const struct alarm *handle_next(struct handle_table *table, struct handle_scan *scan,
-				uint16_t pending)
+struct alarm *handle_next(struct handle_table *table, struct handle_scan *scan)
 {
 	while (handle_scan_seek(table, scan)) {
 		unsigned skipped = (unsigned)__builtin_ctzll(scan->used);
 		struct alarm *alarm = handle_numbered(table, scan->number + skipped);
-
 		uint64_t generation;
 
 		scan->used = scan->used >> skipped >> 1;
 		scan->number += skipped + 1;
 		/* No other thread frees it while it is filed. */
-		if (alarm_state(alarm, &generation, &scan->deadline) == ALARM_IS_FILED &&
-		    timer_is_pending(&alarm->timer, pending))
+		if (alarm_state(alarm, &generation, &scan->deadline) == ALARM_IS_FILED)
 			return alarm;
 	}
 	return NULL;

@@ -43,7 +43,7 @@ void handle_describe(const struct alarm *alarm, struct tw_task *task);
 /* Owner, from here on: all handles have numbers from 0 to before this, by their memory, which no
  * timer leaves. */
 uint64_t handle_table_end(const struct handle_table *table);
-/* A scan looks for pending handles in the order of their numbers. */
+/* A scan looks for handles in the order of their numbers. */
 struct handle_scan {
 	uint64_t number;      /* the scan has passed all handles before it */
 	uint64_t end;         /* the scan ends before this number */
@@ -51,9 +51,8 @@ struct handle_scan {
 	uint64_t used;        /* bit i is set if the memory of handle number + i may be in use */
 	tw_duration deadline; /* that of the handle found last */
 };
-/* Returns the next handle on this pending set. NULL where there is none before the end, or where
- * `looks` is 0. Free memory costs no look. */
-const struct alarm *handle_next(struct handle_table *table, struct handle_scan *scan,
-				uint16_t pending);
+/* Returns the next handle that is set and not away. NULL where there is none before the end, or
+ * where `looks` is 0. Free memory costs no look. */
+struct alarm *handle_next(struct handle_table *table, struct handle_scan *scan);
 
 #endif

@@ -16,8 +16,8 @@
 #include "inline_jobs.h"
 
 #include "apply.h"
+#include "drains.h"
 #include "keyless.h"
-#include "retire.h"
 
 enum {
 	APPLIED_AT_A_TIME = 1024,
@@ -26,7 +26,7 @@ enum {
 	ROUNDS_A_TICK = 64
 };
 
-/* Commands and requests wait no longer than this and the task that is running. */
+/* Commands wait no longer than this and the task that is running. */
 static const tw_duration task_time_a_turn = 10 * TW_MILLISECOND;
 
 static void owner_count_jobs(struct owner *owner, size_t count)
@@ -83,8 +83,7 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 	if (owner->out.thread.back)
 		owner_keep_back(owner, owner->out.thread.back);
 	/* What others have left can wait: it must not keep a turn going. */
-	if (owner->out.thread.has_called ||
-	    requests_first_position(&owner->requests) != REQUESTS_NONE)
+	if (owner->out.thread.has_called || event_count_is_hurried(&owner->event))
 		owner_apply_calls(owner);
 	if (!list_is_empty(&owner->in.back))
 		owner_settle_back(owner);
@@ -136,11 +135,11 @@ void owner_dispatch(struct owner *owner)
 		owner_run_jobs(owner);
 }
 
-/* Empties retired pending sets, until the turn is crowded. */
-static void owner_settle_retirements(struct owner *owner)
+/* Hands over what is stale, until the turn is crowded. */
+static void owner_settle_drains(struct owner *owner)
 {
-	while (!owner->in.is_crowded && !list_is_empty(&owner->retirements)) {
-		owner_retire_some(owner);
+	while (!owner->in.is_crowded && pending_has_stale(&owner->pending)) {
+		owner_sweep(owner);
 		owner_run_jobs(owner);
 		/* Where there is no function to call, that made no jobs. */
 		owner_count_jobs(owner, PENDING_BATCH);
@@ -149,10 +148,10 @@ static void owner_settle_retirements(struct owner *owner)
 
 void owner_settle_jobs(struct owner *owner)
 {
-	owner_settle_retirements(owner);
+	owner_settle_drains(owner);
 	while (!owner->in.is_crowded && owner_has_jobs(owner) && owner->in.rounds < ROUNDS_A_TICK) {
 		owner->in.rounds++;
 		owner_run_jobs(owner);
-		owner_settle_retirements(owner);
+		owner_settle_drains(owner);
 	}
 }

@@ -19,7 +19,7 @@ void owner_settle_jobs(struct owner *owner);
 /* Inline: does what the tasks of this tick have left behind. Returns false if that is nothing. */
 static inline bool owner_settle(struct owner *owner)
 {
-	if (owner->out.pool || (list_is_empty(&owner->retirements) && !owner_has_jobs(owner)))
+	if (owner->out.pool || (!pending_has_stale(&owner->pending) && !owner_has_jobs(owner)))
 		return false;
 	owner_settle_jobs(owner);
 	return true;

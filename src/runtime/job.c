@@ -230,20 +230,59 @@ static INLINED void job_finish_keyed(struct work *work)
 	limit_give(work->target->places);
 }
 
-/* Runs the alarm, which has begun. */
+/* Frees the alarm, or leaves it to its owner, as its end says. */
+static INLINED void job_end_alarm(struct work *work, enum alarm_end end)
+{
+	struct job_target *target = work->target;
+
+	if (end == ALARM_GONE)
+		handle_free(target->handles, &work->thread->bin->handles, timer_alarm(work->timer));
+	if (end == ALARM_BACK || end == ALARM_BACK_NOW)
+		work->thread->back = timer_alarm(work->timer);
+	if (end == ALARM_BACK_NOW)
+		event_count_hurry(target->owner);
+	else if (end == ALARM_BACK)
+		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
+}
+
+/* Ends an alarm that has not begun: it was stopped, or set later, since it was claimed. */
+static INLINED void job_pass_alarm(struct work *work, bool is_handle)
+{
+	enum alarm_end end = alarm_end(work->target->alarms, timer_alarm(work->timer),
+				       ALARM_NOT_RUN, work->target->places);
+	bool is_set = end != ALARM_ENDED && end != ALARM_GONE;
+
+	if (is_handle)
+		counter_add(&work->thread->counts[is_set ? JOB_UNBEGUN_RESET : JOB_UNBEGUN_REMOVED],
+			    1);
+	job_end_alarm(work, end);
+}
+
+/* Runs the alarm. */
 static INLINED void job_run_alarm(struct work *work)
 {
+	struct job_target *target = work->target;
+	struct alarm *alarm = timer_alarm(work->timer);
+	bool is_handle = timer_is_handle(work->timer);
 	bool is_periodic = work->timer->class == TIMER_PERIODIC;
+	enum alarm_end end;
 
+	if (!alarm_begin(alarm, work->now, &work->task->run)) {
+		job_pass_alarm(work, is_handle);
+		return;
+	}
 	work->task->deadline = work->timer->deadline;
 	work->task->lateness = lateness_at(work->now, work->timer->deadline);
-	if (is_periodic && alarm_only_looks(timer_alarm(work->timer)))
+	if (is_periodic && alarm_only_looks(alarm))
 		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
 	else
 		job_run(work);
-	/* The end asks the schedule. */
+	/* The end may ask the schedule, which may fork. */
 	if (is_periodic)
 		work->took = -work->began;
+	end = alarm_end(target->alarms, alarm, work->now, target->places);
+	job_end_in_child(target);
+	job_end_alarm(work, end);
 }
 
 /* Gives back the value of a handle that does not run, unless a stop has given it to its caller. */
@@ -264,47 +303,20 @@ static INLINED void job_return_handle(struct work *work)
 	}
 }
 
-/* Frees the alarm, or leaves it to its owner, as its end says. */
-static INLINED void job_leave_alarm(struct work *work, enum alarm_end end)
-{
-	struct job_target *target = work->target;
-
-	if (end == ALARM_GONE)
-		handle_free(target->handles, &work->thread->bin->handles, timer_alarm(work->timer));
-	if (end == ALARM_BACK || end == ALARM_BACK_NOW)
-		work->thread->back = timer_alarm(work->timer);
-	if (end == ALARM_BACK_NOW)
-		event_count_hurry(target->owner);
-	else if (end == ALARM_BACK)
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
-}
-
 static INLINED void job_finish_alarm(struct work *work)
 {
-	struct job_target *target = work->target;
-	struct alarm *alarm = timer_alarm(work->timer);
 	bool is_handle = timer_is_handle(work->timer);
-	bool may_run = work->timer->job == TIMER_RUN && job_may_run(target);
-	bool ran;
-	enum alarm_end end;
 
 	if (is_handle)
-		handle_describe(alarm, work->task);
-	ran = may_run && alarm_begin(alarm, work->now, &work->task->run);
-	if (ran)
+		handle_describe(timer_alarm(work->timer), work->task);
+	if (work->timer->job == TIMER_RUN && job_may_run(work->target)) {
 		job_run_alarm(work);
-	else if (is_handle && !may_run)
+		return;
+	}
+	if (is_handle)
 		job_return_handle(work);
-	end = alarm_end(target->alarms, alarm, ran ? work->now : ALARM_NOT_RUN, target->places);
-	/* A schedule that was asked may have forked. */
-	if (ran)
-		job_end_in_child(target);
-	else if (is_handle && may_run)
-		counter_add(&work->thread->counts[end == ALARM_ENDED || end == ALARM_GONE
-							  ? JOB_UNBEGUN_REMOVED
-							  : JOB_UNBEGUN_RESET],
-			    1);
-	job_leave_alarm(work, end);
+	job_end_alarm(work, alarm_end(work->target->alarms, timer_alarm(work->timer), ALARM_NOT_RUN,
+				      work->target->places));
 }
 
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)

@@ -3,7 +3,7 @@
  * see pending.c. */
 #include "keyless.h"
 
-#include "base/inlined.h"
+#include "drains.h"
 
 static void owner_place(struct owner *owner, struct timer *timer)
 {
@@ -34,7 +34,7 @@ bool owner_begin_next_turn(struct owner *owner)
 /* Files an alarm by its deadline. What an inline task makes due now waits for the next turn. A
  * deadline of a schedule does not, even if it has passed: a run that takes longer than its period
  * must not overtake what is due before it. */
-static INLINED void owner_file(struct owner *owner, struct alarm *alarm)
+static void owner_file(struct owner *owner, struct alarm *alarm)
 {
 	struct timer *timer = &alarm->timer;
 
@@ -49,8 +49,7 @@ static INLINED void owner_file(struct owner *owner, struct alarm *alarm)
 	owner_place(owner, timer);
 }
 
-/* Ends an alarm that is idle. `was_pending`: until it was stopped. */
-static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_pending)
+void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_pending)
 {
 	if (alarm->timer.class == TIMER_ALARM) {
 		outbox_close(&owner->out, &alarm->timer);
@@ -62,15 +61,16 @@ static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_p
 }
 
 /* Does what is to be done with an alarm that is in no list. */
-static INLINED void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
-			      bool was_pending)
+static void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
+		      bool was_pending)
 {
 	if (action == ALARM_END)
 		owner_end_alarm(owner, alarm, was_pending);
 	else if (action == ALARM_FILE && !owner->is_stopped)
 		owner_file(owner, alarm);
-	else if (action == ALARM_FILE && timer_is_handle(&alarm->timer))
-		owner_retire_timer(owner, &alarm->timer, NULL);
+	else if (action == ALARM_FILE && timer_is_handle(&alarm->timer) &&
+		 owner_take_pending(owner, &alarm->timer))
+		outbox_retire(&owner->out, &alarm->timer, NULL, owner->out.jobs_end);
 }
 
 void owner_settle_alarm(struct owner *owner, struct alarm *alarm)
@@ -100,17 +100,15 @@ bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 	return false;
 }
 
-void owner_retire_timer(struct owner *owner, struct timer *timer, struct drain *drain)
+bool owner_take_pending(struct owner *owner, struct timer *timer)
 {
-	if (!timer_has_key(timer))
-		timer_set_place(timer, TIMER_AWAY);
-	if (timer_has_key(timer) || (timer_is_handle(timer) && alarm_take(timer_alarm(timer)))) {
-		outbox_retire(&owner->out, timer, drain);
-		return;
-	}
+	if (timer_has_key(timer))
+		return true;
+	timer_set_place(timer, TIMER_AWAY);
+	if (alarm_take(timer_alarm(timer)))
+		return true;
 	owner_settle_alarm(owner, timer_alarm(timer));
-	if (drain)
-		drain_release(drain);
+	return false;
 }
 
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
@@ -129,10 +127,14 @@ static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 	enum alarm_action action;
 	bool was_filed;
 
-	/* Its command has still to come, or a pending set that is being emptied keeps it. */
-	if (timer_place(timer) == TIMER_NEW ||
-	    (timer_place(timer) == TIMER_IN_WHEEL && timer->pending_set != owner->pending.number)) {
+	/* Its command has still to come. */
+	if (timer_place(timer) == TIMER_NEW) {
 		alarm_leave(alarm);
+		return;
+	}
+	if (pending_has_stale(&owner->pending) && timer_is_handle(timer) &&
+	    timer_place(timer) == TIMER_IN_WHEEL && pending_is_stale(&owner->pending, timer)) {
+		owner_apply_stale_change(owner, alarm);
 		return;
 	}
 	/* Before other threads may have it. */

@@ -115,7 +115,8 @@ static void outbox_end(struct outbox *outbox, struct timer *timer)
 	limit_give(&outbox->places);
 }
 
-void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain)
+void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain,
+		   struct list *inline_jobs)
 {
 	counter_add_ordered(drain ? &outbox->counts.drained : &outbox->counts.stopped, 1);
 	if (!drain && !outbox->target.release) {
@@ -126,7 +127,7 @@ void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *dra
 	timer->reason = TW_STOPPED;
 	if (drain)
 		timer->drain = drain;
-	outbox_add(outbox, timer, JOB_LANE_BULK, &outbox->jobs);
+	outbox_add(outbox, timer, JOB_LANE_BULK, inline_jobs);
 }
 
 void outbox_submit(struct outbox *outbox)

@@ -47,8 +47,8 @@ struct outbox {
 	struct timer_bin bin;
 	struct job_batches batches[JOB_LANES]; /* to be submitted to the pool */
 	struct list jobs;                      /* to be run inline, in the order of events */
-	struct list *jobs_end;    /* `jobs`, or what comes after a retirement's: retire.c */
-	struct job_thread thread; /* for inline tasks */
+	struct list *jobs_end;                 /* `jobs`, or what comes after a drain's: drains.c */
+	struct job_thread thread;              /* for inline tasks */
 };
 
 /* Needs the target's clock, guard and owner. Returns TW_OK, TW_NO_MEMORY, or TW_SYSTEM (errno). */
@@ -68,8 +68,9 @@ void outbox_release(struct outbox *outbox, struct timer *timer, enum tw_reason r
  * jobs; the timer is freed there. */
 void outbox_close(struct outbox *outbox, struct timer *timer);
 /* Hands on what a drain took, or a stop (`drain` is NULL): a timer with a key, or a handle that was
- * taken. */
-void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain);
+ * taken; inline, to a list of jobs. */
+void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain,
+		   struct list *inline_jobs);
 /* Submits what was gathered for the pool. */
 void outbox_submit(struct outbox *outbox);
 

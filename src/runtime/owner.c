@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's loop. A turn applies commands, expires what is due, hands on what was retired,
- * answers requests; with a pool each of these does a bounded number of steps, so that a turn takes
- * well under a millisecond whatever there is to do, and the next turn goes on.
+ * The owner's loop. A turn applies commands, expires what is due, and hands on what is stale; with
+ * a pool each of these does a bounded number of steps, so that a turn takes well under a
+ * millisecond whatever there is to do, and the next turn goes on.
  *
  * With a pool, jobs are gathered into batches and submitted together. Inline, they are run in the
  * order of events: timers expire one at a time, and after each job the commands that it gave are
  * applied, so a task can still stop another one of the same tick.
  *
- * Sleep. After a turn that found commands the owner naps: only a request, a half full queue or what
- * is set for now wakes it, so producers don't pay a system call for each command. A nap takes 50 µs
- * or, where the commands were few, until the end of the tick, but at most 1 ms: nothing that is set
- * meanwhile is due before. A turn that found nothing is followed by sleep until the next deadline
- * or command.
+ * Sleep. After a turn that found commands the owner naps: only a question, a half full queue or
+ * what is set for now wakes it, so producers don't pay a system call for each command. A nap takes
+ * 50 µs or, where the commands were few, until the end of the tick, but at most 1 ms: nothing that
+ * is set meanwhile is due before. A turn that found nothing is followed by sleep until the next
+ * deadline or command.
  *
  * A crowd that is due in one tick takes many turns. On a real clock with a pool, the ticks that
  * come up meanwhile overtake it (wheel.c): a turn begins every tick that has come, as long as what
@@ -22,23 +22,23 @@
  *
  * Invariants, between turns: each timer that is pending by its commands is in the pending set; what
  * left it is in a batch of the outbox, in a list of inline jobs, or handed over. The owner sleeps
- * only where it has looked at queue, requests and inboxes after its announcement.
+ * only where it has looked at queue and inboxes after its announcement.
  */
 #include "owner.h"
 
 #include "base/thread.h"
 #include "apply.h"
+#include "drains.h"
 #include "inline_jobs.h"
 #include "memory.h"
 #include "keyless.h"
-#include "retire.h"
 
 enum {
 	COMMANDS_A_TURN = 1024,
 	CHANGES_A_TURN = 1024,
 	CHANGES_A_DRIVE = 1 << 20, /* where callers drive, all that were made before */
 	TIMERS_A_TURN = 1024,      /* looked at: expired or re-filed */
-	RETIRED_A_TURN = 512,
+	SWEEPS_A_TURN = 8,
 	JOBS_A_SUBMISSION = 256,
 	FEW_COMMANDS = 64 /* in the turn before a nap */
 };
@@ -59,9 +59,7 @@ static void owner_init_lists(struct owner *owner)
 	list_init(&owner->in.round);
 	list_init(&owner->in.back);
 	list_init(&owner->next_timers);
-	list_init(&owner->retirements);
-	list_init(&owner->asked.advances);
-	list_init(&owner->asked.idlers);
+	list_init(&owner->advances);
 	owner_init_memory(owner);
 }
 
@@ -75,7 +73,6 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 					    .ordered = options->workers == TW_WORKERS_INLINE};
 	owner->plan.ticks = &owner->clock.ticks;
 	owner->plan.patience = time_add(patience, interval);
-	owner->drains.most = DRAINS_MOST;
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->changes_a_turn = owner->has_thread ? CHANGES_A_TURN : CHANGES_A_DRIVE;
 	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
@@ -97,7 +94,6 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	status = outbox_init(&owner->out, execute, options);
 	if (status != TW_OK)
 		goto no_outbox;
-	requests_init(&owner->requests);
 	pthread_mutex_init(&owner->drive, NULL);
 	return TW_OK;
 no_outbox:
@@ -111,10 +107,8 @@ no_pending:
 
 void owner_destroy(struct owner *owner)
 {
-	if (!owner->is_stopped)
-		pending_destroy(&owner->pending);
+	pending_destroy(&owner->pending);
 	pthread_mutex_destroy(&owner->drive);
-	requests_destroy(&owner->requests);
 	outbox_destroy(&owner->out);
 	command_queue_destroy(&owner->queue);
 	event_count_destroy(&owner->event);
@@ -135,6 +129,8 @@ static inline void owner_count_fired(struct owner *owner, size_t fired)
 /* Returns how many of the timers that are counted: not an alarm. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
+	if (pending_has_stale(&owner->pending) && owner_hand_over_if_stale(owner, timer))
+		return 0;
 	if (!owner_claim(owner, timer))
 		return 0;
 	outbox_run(&owner->out, timer, late ? JOB_LANE_BULK : JOB_LANE_PROMPT);
@@ -250,16 +246,16 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 }
 
 /* With a pool. Inline, owner_settle() does it. */
-static void owner_retire(struct owner *owner)
+static void owner_sweep_some(struct owner *owner)
 {
-	for (int i = 0; i < RETIRED_A_TURN / PENDING_BATCH && owner->out.pool; i++)
-		if (!list_is_empty(&owner->retirements))
-			owner_retire_some(owner);
+	for (int i = 0; i < SWEEPS_A_TURN && owner->out.pool; i++)
+		if (pending_has_stale(&owner->pending))
+			owner_sweep(owner);
 }
 
 bool owner_is_busy(struct owner *owner)
 {
-	return owner->in.is_crowded || !list_is_empty(&owner->retirements) ||
+	return owner->in.is_crowded || pending_has_stale(&owner->pending) ||
 	       (!owner->is_stopped && wheel_is_busy(owner->pending.wheel));
 }
 
@@ -277,21 +273,21 @@ static bool owner_begin_turn(struct owner *owner)
 	return owner_apply(owner, COMMANDS_A_TURN) || more;
 }
 
-bool owner_apply_turn(struct owner *owner, struct request *request)
+bool owner_apply_turn(struct owner *owner, struct question *question)
 {
 	bool more = false;
 
-	if (request) {
-		owner_serve_here(owner, request);
+	if (question) {
+		owner_answer_here(owner, question);
 	} else {
 		more = owner_apply_changes(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
 		more |= owner_apply(owner, COMMANDS_A_TURN);
 	}
 	owner_tend_memory(owner);
 	if (owner->out.pool) {
-		owner_retire(owner);
+		owner_sweep_some(owner);
 		outbox_submit(&owner->out);
-		more |= !list_is_empty(&owner->retirements);
+		more |= pending_has_stale(&owner->pending);
 	}
 	owner_publish_pending(owner);
 	return more;
@@ -308,20 +304,20 @@ bool owner_turn(struct owner *owner)
 	owner_begin_advances(owner);
 	target = tick_before(&owner->clock.ticks, owner_target_time(owner));
 	done = owner_expire(owner, target);
-	owner_retire(owner);
+	owner_sweep_some(owner);
 	owner_dispatch(owner);
 	owner_tend_memory(owner);
 	owner_publish_pending(owner);
 	if (!done || owner_is_busy(owner)) {
 		/* Tasks that take longer than their periods may keep it busy for ever. */
 		if (!owner->out.pool && !owner->is_stopped)
-			(void)owner_answer_idlers(owner, wheel_now(owner->pending.wheel));
+			(void)owner_end_idle(owner, wheel_now(owner->pending.wheel));
 		return true;
 	}
 	if (owner_end_advance(owner))
 		return true;
 	/* Those that came since wait for what has become due since, too; a poll leaves that. */
-	if (!owner_answer_idlers(owner, target + 1) && owner->poll_began == TW_FOREVER)
+	if (!owner_end_idle(owner, target + 1) && owner->poll_began == TW_FOREVER)
 		return true;
 	return more;
 }
@@ -349,7 +345,7 @@ static bool owner_must_stay_awake(struct owner *owner, enum event_count_state sl
 {
 	size_t tolerated = sleep == EVENT_COUNT_NAPPING ? (size_t)owner->queue.capacity / 2 : 0;
 
-	if (requests_first_position(&owner->requests) != REQUESTS_NONE || owner_is_ending(owner))
+	if (owner_is_stopping(owner) || owner_is_ending(owner))
 		return true;
 	if (event_count_is_hurried(&owner->event))
 		return true;

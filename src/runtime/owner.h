@@ -23,17 +23,16 @@ void owner_end(struct owner *owner);
 /* Owner only, from here on. */
 
 /*
- * Does one turn of the loop: a bounded number of commands, of due timers and of timers that a drain
- * or a stop has retired. Returns whether there is more to do at once.
+ * Does one turn of the loop: a bounded number of commands, of due timers and of stale ones.
+ * Returns whether there is more to do at once.
  */
 bool owner_turn(struct owner *owner);
 /*
- * Applies commands, and answers `request`, or, where it is NULL, those that wait, but runs no task:
- * timers that are due stay for the next turn. Where callers drive. Returns whether there is more to
- * apply.
+ * Applies commands, and answers `question`, which may be NULL, but runs no task: timers that are
+ * due stay for the next turn. Where callers drive. Returns whether there is more to apply.
  */
-bool owner_apply_turn(struct owner *owner, struct request *request);
-/* Whether timers are due or retired, or jobs begun, that the last turn had to leave. */
+bool owner_apply_turn(struct owner *owner, struct question *question);
+/* Whether timers are due or stale, or jobs begun, that the last turn had to leave. */
 bool owner_is_busy(struct owner *owner);
 /* Whether inline tasks wait for the next turn. */
 bool owner_has_next_jobs(struct owner *owner);

@@ -23,41 +23,27 @@
 #include "command_queue.h"
 #include "handle.h"
 #include "outbox.h"
-#include "request.h"
 #include "pending.h"
+#include "question.h"
 
-/* A wheel has at most this many drains at a time: they differ by their pending sets' numbers, and
- * what is still to be emptied is bounded. */
-enum { DRAINS_MOST = 64 };
-
-/* A pending set taken away; its timers are handed over bit by bit. */
-struct retirement {
-	struct list link;
-	struct pending pending;
-	bool is_empty;       /* its memory is being given back */
-	struct drain *drain; /* or NULL: they are released, TW_STOPPED */
-	struct list after;   /* inline jobs that come after all of the pending set's */
+/* Drains, and a stop, whose timers are not all handed over: drains.c. By epoch. */
+struct owner_drains {
+	struct drain *of[EPOCHS];  /* or NULL: they are released, TW_STOPPED */
+	struct list after[EPOCHS]; /* inline jobs that come after all of the epoch's */
 };
 
-/* tw_drain's request, with all the memory it needs. */
-struct drain_request {
-	struct request request;
-	struct retirement retirement; /* its pending set is the new one until it is exchanged */
-};
-
-/* A request waits for the changes before these, where more come than are seen: apply.c. */
+/* A command waits for the changes before these, where more come than are applied: apply.c. */
 struct owner_marks {
 	bool are_set;
 	struct alarm_marks alarms;
 };
 
-/* Requests that are not answered at once: apply.c. */
-struct owner_requests {
-	struct owner_marks marks; /* the first that is not taken yet waits for them */
-	struct list advances;     /* REQUEST_ADVANCE, the first one under way */
-	struct list idlers;       /* REQUEST_IDLE, until what was due when it came is done */
-	struct request stop;
-	struct retirement stop_retirement;
+/* Waits for idleness go by rounds: apply.c. What was due when a round began is done at its end. */
+struct owner_idle {
+	uint64_t asked;        /* all waits before this position of the queue have begun */
+	uint64_t covered;      /* those before this one end with the round under way */
+	tw_duration time;      /* when it began */
+	_Atomic uint64_t done; /* those before this one have ended; read by any thread */
 };
 
 /* Inline tasks that a turn runs, if it is not to run less. */
@@ -99,20 +85,21 @@ struct owner {
 	/* Any thread. */
 	struct clock clock;
 	struct command_queue queue;
-	struct requests requests;
 	struct event_count event;
 	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */
 	tw_duration rests_until;  /* nothing is to do before, unless somebody calls */
 	_Atomic uintptr_t driver; /* the owner's thread now, or 0 */
+	atomic_bool stopping;     /* the wheel stops when the queue is empty */
 	atomic_bool ending;
-	struct limit drains; /* asked for, and not yet handed over */
-	struct outbox out;   /* also the owner's */
+	struct outbox out; /* also the owner's */
 	/* The owner's, except that any thread reads the count. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t pending_count; /* a statistic */
 	struct pending pending;
 	struct list next_timers; /* alarms that inline tasks set for now: next turn */
-	struct list retirements;
-	struct owner_requests asked;
+	struct owner_drains drains;
+	struct owner_marks marks;
+	struct list advances; /* QUESTION_ADVANCE, the first one under way */
+	struct owner_idle idle;
 	struct owner_inline in;
 	struct owner_memory memory;
 	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
@@ -148,7 +135,15 @@ static inline bool owner_may_rest(const struct owner *owner, tw_duration now)
 /* Makes the number of pending timers known to all. */
 static inline void owner_publish_pending(struct owner *owner)
 {
-	counter_set(&owner->pending_count, owner->is_stopped ? 0 : owner->pending.count);
+	counter_set(&owner->pending_count, owner->pending.count - owner->pending.stale_count);
+}
+
+/* Returns whether the wheel is to be stopped once nothing that was given before is left. */
+static inline bool owner_is_stopping(struct owner *owner)
+{
+	/* seq_cst: before a look at the queue, and the second look of an owner that goes to sleep;
+	 * pairs with the store in tw_stop(). */
+	return atomic_load_explicit(&owner->stopping, memory_order_seq_cst) && !owner->is_stopped;
 }
 
 /* Returns whether inline jobs are to be run. */
@@ -157,7 +152,7 @@ static inline bool owner_has_jobs(const struct owner *owner)
 	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs);
 }
 
-/* Any thread, having left a command, a request or a change: where it is an inline task, the owner
+/* Any thread, having left a command or a change: where it is an inline task, the owner
  * knows. */
 static inline void owner_note_call(struct owner *owner)
 {

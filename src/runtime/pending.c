@@ -7,8 +7,11 @@
  * wheel's part of the timer, and its neighbours in the slot if it will leave it. Nothing is decided
  * on the way; a command applied in the meantime may make a fetch useless, not wrong.
  *
- * Invariants: a keyed timer is in the wheel and in the index, or in neither; one without a key is
- * in the wheel and has the set's number.
+ * Invariants: a keyed timer is in the wheel and in the index, or in neither; each timer is counted
+ * in its epoch; no two of an epoch have the same key.
+ *
+ * A sweep goes down the buckets, because the index shrinks meanwhile: the timers of a bucket that
+ * is merged go to one that is still to come. Where it grows, some are left for the next time round.
  */
 #include "pending.h"
 
@@ -16,27 +19,30 @@
 
 #include "base/prefetch.h"
 
+enum { SWEEP_PREFETCH = 16 }; /* buckets ahead */
+
 bool pending_init(struct pending *pending, const struct pending_plan *plan)
 {
-	pending->count = 0;
 	if (!timer_index_init(&pending->index))
 		return false;
 	pending->wheel =
 		wheel_create(plan->layout, plan->slots, plan->ticks, plan->ordered, plan->patience);
-	while (!pending->wheel && !timer_index_discard(&pending->index))
-		continue;
+	if (!pending->wheel)
+		timer_index_destroy(&pending->index);
 	return pending->wheel;
 }
 
 void pending_destroy(struct pending *pending)
 {
-	while (!pending_discard(pending))
-		continue;
+	timer_index_destroy(&pending->index);
+	wheel_destroy(pending->wheel);
 }
 
-bool pending_discard(struct pending *pending)
+struct keyed_timer *pending_pass_stale(const struct pending *pending, struct keyed_timer *timer)
 {
-	return timer_index_discard(&pending->index) && wheel_discard(pending->wheel);
+	while (timer && pending_is_stale(pending, &timer->timer))
+		timer = timer_index_find_next(&pending->index, timer);
+	return timer;
 }
 
 /* Memory of a timer or a handle. */
@@ -133,10 +139,20 @@ void pending_prefetch(const struct pending *pending, struct command_queue *queue
 		wheel_prefetch(&guesses->timers[__builtin_ctzll(unlinked)]->timer);
 	if (new_keys > 0)
 		pending_prefetch_next_memory(queue, count);
+	if (pending_has_stale(pending))
+		memset(guesses->timers, 0, count * sizeof(guesses->timers[0]));
+}
+
+void pending_begin_epoch(struct pending *pending)
+{
+	pending->stale[pending->epoch] = pending->count - pending->stale_count;
+	pending->stale_count = pending->count;
+	pending->epoch = epoch_after(pending->epoch);
 }
 
 void pending_add(struct pending *pending, struct keyed_timer *timer)
 {
+	timer->timer.epoch = pending->epoch;
 	timer_index_add(&pending->index, timer);
 	pending->count++;
 	wheel_add(pending->wheel, &timer->timer);
@@ -151,7 +167,7 @@ void pending_remove(struct pending *pending, struct keyed_timer *timer)
 
 void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
-	timer->pending_set = pending->number;
+	timer->epoch = pending->epoch;
 	pending->count += !timer_is_alarm(timer);
 	wheel_add(pending->wheel, timer);
 }
@@ -202,4 +218,102 @@ struct timer *pending_expire_next(struct pending *pending)
 	if (timer_has_key(timer))
 		timer_index_remove(&pending->index, timer_keyed(timer));
 	return timer;
+}
+
+/* Notes the bucket's stale timers. Returns how many; `most` where there may be more. */
+static size_t pending_sweep_bucket(const struct pending *pending, uint32_t bucket,
+				   struct timer **stale, size_t most)
+{
+	struct keyed_timer *timer = timer_index_first(&pending->index, bucket);
+	size_t count = 0;
+
+	for (; timer && count < most; timer = timer_index_next_in_bucket(timer))
+		if (pending_is_stale(pending, &timer->timer))
+			stale[count++] = &timer->timer;
+	return count;
+}
+
+/* Fetches the first timer of a bucket that comes soon. */
+static void pending_prefetch_bucket(const struct pending *pending, uint32_t bucket)
+{
+	const struct keyed_timer *timer;
+
+	if (bucket < SWEEP_PREFETCH)
+		return;
+	timer = timer_index_first(&pending->index, bucket - SWEEP_PREFETCH);
+	if (timer)
+		prefetch_both_lines(timer);
+}
+
+/* Notes stale timers with keys, in the next buckets. */
+static size_t pending_sweep_buckets(struct pending *pending, struct timer **stale, size_t most)
+{
+	struct pending_sweep *sweep = &pending->sweep;
+	size_t count = 0;
+
+	if (sweep->buckets > pending->index.buckets)
+		sweep->buckets = pending->index.buckets;
+	for (int looks = 0; looks < BUCKETS_A_STEP && sweep->buckets > 0; looks++) {
+		pending_prefetch_bucket(pending, sweep->buckets - 1);
+		count += pending_sweep_bucket(pending, sweep->buckets - 1, stale + count,
+					      most - count);
+		if (count == most)
+			break;
+		sweep->buckets--;
+	}
+	return count;
+}
+
+/* Notes stale handles, the next in number. */
+static size_t pending_sweep_handles(struct pending *pending, struct handle_table *handles,
+				    struct timer **stale, size_t most)
+{
+	struct handle_scan *scan = &pending->sweep.handles;
+	struct alarm *alarm;
+	size_t count = 0;
+
+	scan->looks = HANDLES_A_STEP;
+	scan->used = 0;
+	while (count < most && (alarm = handle_next(handles, scan)))
+		if (timer_place(&alarm->timer) == TIMER_IN_WHEEL &&
+		    pending_is_stale(pending, &alarm->timer))
+			stale[count++] = &alarm->timer;
+	return count;
+}
+
+static void pending_begin_sweep(struct pending *pending, struct handle_table *handles)
+{
+	pending->sweep = (struct pending_sweep){.buckets = pending->index.buckets};
+	pending->sweep.handles.end = handle_table_end(handles);
+}
+
+/* Takes stale timers out that were noted. */
+static void pending_take_out(struct pending *pending, struct timer **stale, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		wheel_prefetch(stale[i]);
+		if (timer_has_key(stale[i]))
+			timer_index_prefetch_neighbour(timer_keyed(stale[i]));
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (timer_has_key(stale[i]))
+			pending_remove(pending, timer_keyed(stale[i]));
+		else
+			pending_remove_without_key(pending, stale[i]);
+		pending_end_stale(pending, stale[i]);
+	}
+}
+
+size_t pending_sweep(struct pending *pending, struct handle_table *handles, struct timer **stale,
+		     size_t most)
+{
+	struct pending_sweep *sweep = &pending->sweep;
+	size_t count;
+
+	if (sweep->buckets == 0 && sweep->handles.number >= sweep->handles.end)
+		pending_begin_sweep(pending, handles);
+	count = sweep->buckets > 0 ? pending_sweep_buckets(pending, stale, most)
+				   : pending_sweep_handles(pending, handles, stale, most);
+	pending_take_out(pending, stale, count);
+	return count;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pending timers: in the wheel by deadline, in the index by key. Owner only. A drain or a stop
- * takes the whole pending set away at once and empties it at leisure.
+ * The pending timers: in the wheel by deadline, in the index by key. Owner only.
+ *
+ * Epochs. A timer has the epoch of its set. A drain begins the next epoch, and with that all timers
+ * that are pending become stale: they are no longer found by key, and whoever comes upon one hands
+ * it over. A sweep finds them all, some at a time. A stop begins the last epoch.
  */
 #ifndef PENDING_H
 #define PENDING_H
@@ -11,20 +14,38 @@
 #include <stdint.h>
 
 #include "command_queue.h"
+#include "handle.h"
 #include "wheel/timer.h"
 #include "wheel/timer_index.h"
 #include "wheel/wheel.h"
 
-enum { PENDING_BATCH = TIMER_INDEX_BATCH }; /* timers or commands that are looked at together */
+enum {
+	PENDING_BATCH = TIMER_INDEX_BATCH, /* timers or commands that are looked at together */
+	EPOCHS = 64, /* numbered in a circle; a new one waits until the oldest is empty */
+	/* What a step through all that is pending looks at. */
+	BUCKETS_A_STEP = 512,
+	HANDLES_A_STEP = 2048
+};
+
+/* A sweep goes round: through the buckets of the index, the last one first, then through the
+ * handles. */
+struct pending_sweep {
+	uint32_t buckets;           /* those before it are still to come */
+	struct handle_scan handles; /* where that is 0 */
+};
 
 struct pending {
 	struct wheel *wheel;
 	struct timer_index index;
-	size_t count;    /* the timers on it, without alarms; not of a retired one */
-	uint16_t number; /* for handles: differs from those of the few others about */
+	size_t count;         /* timers, without alarms, also those that are stale */
+	size_t stale_count;   /* those that are stale */
+	size_t stale[EPOCHS]; /* by epoch */
+	uint16_t epoch;       /* the present one */
+	uint16_t oldest;      /* all before it are empty */
+	struct pending_sweep sweep;
 };
 
-/* What a pending set is made of: constant. */
+/* What they are made of: constant. */
 struct pending_plan {
 	enum tw_layout layout;
 	size_t slots;
@@ -37,14 +58,54 @@ struct pending_plan {
 bool pending_init(struct pending *pending, const struct pending_plan *plan);
 /* The timers still on it are not touched. */
 void pending_destroy(struct pending *pending);
-/* Destroys it in steps: gives back some of its memory. Returns whether it is destroyed. */
-bool pending_discard(struct pending *pending);
+
+/* Returns the epoch after this one. */
+static inline uint16_t epoch_after(uint16_t epoch)
+{
+	return (uint16_t)((epoch + 1) % EPOCHS);
+}
+
+/* Returns whether there are stale timers, or were a moment ago. */
+static inline bool pending_has_stale(const struct pending *pending)
+{
+	return pending->oldest != pending->epoch;
+}
+
+/* Returns whether a timer that is no alarm is stale. */
+static inline bool pending_is_stale(const struct pending *pending, const struct timer *timer)
+{
+	return timer->epoch != pending->epoch;
+}
+
+/* Begins the next epoch: all timers are stale. */
+void pending_begin_epoch(struct pending *pending);
+/* Counts a timer as stale no more, which has been taken out. */
+static inline void pending_end_stale(struct pending *pending, const struct timer *timer)
+{
+	pending->stale[timer->epoch]--;
+	pending->stale_count--;
+}
+/* Takes up to `most` stale timers out; returns how many. It finds none in some of the calls. */
+size_t pending_sweep(struct pending *pending, struct handle_table *handles, struct timer **stale,
+		     size_t most);
 
 /* Brings into the cache what applying the queue's first `count` commands touches; and guesses the
  * timer of each. They are PENDING_BATCH at most, and lie in `cells`. */
 void pending_prefetch(const struct pending *pending, struct command_queue *queue,
 		      const struct command_cell *cells, size_t count,
 		      struct timer_guesses *guesses);
+
+/* Returns the timer, or the next one in its bucket with the same key, that is not stale, or
+ * NULL. */
+struct keyed_timer *pending_pass_stale(const struct pending *pending, struct keyed_timer *timer);
+/* Returns the timer of the key, or NULL. */
+static inline struct keyed_timer *pending_find(const struct pending *pending, const void *key,
+					       size_t key_size, uint32_t hash)
+{
+	struct keyed_timer *timer = timer_index_find(&pending->index, key, key_size, hash);
+
+	return timer && pending_has_stale(pending) ? pending_pass_stale(pending, timer) : timer;
+}
 
 /* Adds a timer. No pending timer may have its key. */
 void pending_add(struct pending *pending, struct keyed_timer *timer);

@@ -87,9 +87,9 @@ static void wheel_await_alarm(struct tw_wheel *wheel, struct alarm *alarm, const
 		alarm_table_wait(&wheel->owner.out.alarms, hold);
 	/* A worker may be about to put it into the inbox: then another time. */
 	while (alarm_is_known(alarm)) {
-		struct request request = {.kind = REQUEST_TAKE_OUT, .alarm = alarm};
+		struct question question = {.kind = QUESTION_TAKE_OUT, .alarm = alarm};
 
-		(void)wheel_ask_and_wait(wheel, &request);
+		(void)wheel_ask(wheel, &question);
 		if (alarm_is_known(alarm))
 			thread_back_off(&tries);
 	}

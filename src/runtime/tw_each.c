@@ -10,11 +10,11 @@ static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_v
 				 void *context)
 {
 	while (walk->position != WALK_END) {
-		struct request request = {.kind = REQUEST_WALK, .walk = walk};
+		struct question question = {.kind = QUESTION_WALK, .walk = walk};
 		enum tw_status status = wheel_state(wheel);
 
 		if (status == TW_OK)
-			status = wheel_ask_and_wait(wheel, &request);
+			status = wheel_ask(wheel, &question);
 		if (status != TW_OK)
 			return status;
 		if (!job_visit(&wheel->owner.out.target, visit, context, walk->timers, walk->count))

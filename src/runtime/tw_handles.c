@@ -200,14 +200,14 @@ enum tw_status tw_schedule_cron(struct tw_wheel *wheel, const struct tw_cron *cr
 enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 				  tw_duration *remaining)
 {
-	struct request request = {.kind = REQUEST_REMAINING, .id = timer.id};
+	struct question question = {.kind = QUESTION_REMAINING, .id = timer.id};
 	enum tw_status status = wheel_state(wheel);
 
 	if (status != TW_OK)
 		return status;
-	status = wheel_ask_and_wait(wheel, &request);
+	status = wheel_ask(wheel, &question);
 	if (status == TW_OK && remaining)
-		*remaining = time_left(request.deadline, clock_now(&wheel->owner.clock));
+		*remaining = time_left(question.deadline, clock_now(&wheel->owner.clock));
 	return status;
 }
 

@@ -164,17 +164,17 @@ enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size_t key_
 static enum tw_status wheel_ask_to_add(struct tw_wheel *wheel, const struct order *order)
 {
 	uint32_t hash = key_hash(&wheel->seed, order->key, order->key_size);
-	struct request request = {.kind = REQUEST_ADD};
+	struct question question = {.kind = QUESTION_ADD};
 	enum tw_status status;
 
-	request.timer = timer_new(&wheel->owner.out.store, order->key, order->key_size, hash);
-	if (!request.timer)
+	question.timer = timer_new(&wheel->owner.out.store, order->key, order->key_size, hash);
+	if (!question.timer)
 		return TW_NO_MEMORY;
-	request.timer->timer.value = order->value;
-	request.timer->timer.deadline = order->time;
-	status = wheel_ask_and_wait(wheel, &request);
+	question.timer->timer.value = order->value;
+	question.timer->timer.deadline = order->time;
+	status = wheel_ask(wheel, &question);
 	if (status != TW_OK)
-		wheel_free_timer(wheel, request.timer, true);
+		wheel_free_timer(wheel, question.timer, true);
 	return status;
 }
 

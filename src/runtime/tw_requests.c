@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls that ask the owner for something between commands, and mostly wait for it. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "ask.h"
-#include "base/thread.h"
 #include "keyless.h"
 #include "memory.h"
-#include "retire.h"
 
 /* The drive has begun. */
 static void wheel_drive(struct tw_wheel *wheel)
@@ -26,45 +25,30 @@ static void wheel_drive_if_caller(struct tw_wheel *wheel)
 		wheel_drive(wheel);
 }
 
-/* One drain too many waits until those before it have been handed over, if it may. */
-static enum tw_status wheel_reserve_drain(struct tw_wheel *wheel)
-{
-	struct owner *owner = &wheel->owner;
-	unsigned tries = 0;
-
-	while (!limit_take(&owner->drains)) {
-		struct request flush = {.kind = REQUEST_FLUSH};
-
-		if (!wheel->waits_when_full || owner_is_here(owner) ||
-		    (!owner->has_thread && !owner->out.pool))
-			return wheel_refuse(wheel);
-		/* Not for an idle owner: a task that the pool is full of would wait for itself. */
-		(void)wheel_ask_and_wait(wheel, &flush);
-		if (wheel_state(wheel) != TW_OK)
-			return TW_CLOSED;
-		thread_back_off(&tries);
-	}
-	return TW_OK;
-}
-
 enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context)
 {
 	enum tw_status status = wheel_state(wheel);
-	struct drain_request *request;
+	struct command_cell *cell;
+	uint64_t position;
+	struct drain *drain;
 
 	if (status != TW_OK)
 		return status;
 	if (!each)
 		return TW_INVALID;
-	status = wheel_reserve_drain(wheel);
-	if (status != TW_OK)
-		return status;
-	request = drain_request_create(&wheel->owner.plan, each, context);
-	if (!request) {
-		limit_give(&wheel->owner.drains);
+	drain = malloc(sizeof(*drain));
+	if (!drain)
 		return TW_NO_MEMORY;
+	status = wheel_claim(wheel, &cell, &position);
+	if (status != TW_OK) {
+		free(drain);
+		return status;
 	}
-	wheel_ask(wheel, &request->request);
+	*drain = (struct drain){.each = each, .context = context, .references = 1};
+	cell->command.hash = 0;
+	cell->command.kind = COMMAND_DRAIN;
+	cell->command.drain = drain;
+	wheel_publish(wheel, cell, position);
 	return TW_OK;
 }
 
@@ -81,18 +65,21 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 	/* seq_cst: no task starts after this; pairs with the load in job_may_run(). */
 	atomic_store_explicit(&owner->out.target.stopped, true, memory_order_seq_cst);
 	command_queue_close(&owner->queue);
-	owner->asked.stop.kind = REQUEST_STOP;
-	wheel_ask(wheel, &owner->asked.stop);
+	/* seq_cst: after this thread's commands, and before the look for a sleeping owner; pairs
+	 * with owner_is_stopping(). */
+	atomic_store_explicit(&owner->stopping, true, memory_order_seq_cst);
+	owner_note_call(owner);
+	wheel_wake(wheel);
 	wheel_drive_if_caller(wheel);
 	return TW_OK;
 }
 
 enum tw_status tw_flush(struct tw_wheel *wheel)
 {
-	struct request request = {.kind = REQUEST_FLUSH};
+	struct question question = {.kind = QUESTION_FLUSH};
 	enum tw_status status = wheel_may_ask(wheel);
 
-	return status == TW_OK ? wheel_ask_and_wait(wheel, &request) : status;
+	return status == TW_OK ? wheel_ask(wheel, &question) : status;
 }
 
 enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
@@ -118,51 +105,51 @@ enum tw_status tw_wait_idle(struct tw_wheel *wheel)
 	return tw_wait_idle_until(wheel, TW_FOREVER);
 }
 
-/* Asks for what the request's key has. */
-static enum tw_status wheel_ask_by_key(struct tw_wheel *wheel, struct request *request)
+/* Asks for what the question's key has. */
+static enum tw_status wheel_ask_by_key(struct tw_wheel *wheel, struct question *question)
 {
 	enum tw_status status = wheel_state(wheel);
 
 	if (status != TW_OK)
 		return status;
-	if (!key_is_valid(request->key.bytes, request->key.size))
+	if (!key_is_valid(question->key.bytes, question->key.size))
 		return TW_INVALID;
-	request->key.hash = key_hash(&wheel->seed, request->key.bytes, request->key.size);
-	return wheel_ask_and_wait(wheel, request);
+	question->key.hash = key_hash(&wheel->seed, question->key.bytes, question->key.size);
+	return wheel_ask(wheel, question);
 }
 
 enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void **value)
 {
-	struct request request = {.kind = REQUEST_TAKE, .key = {.bytes = key, .size = key_size}};
-	enum tw_status status = value ? wheel_ask_by_key(wheel, &request) : TW_INVALID;
+	struct question question = {.kind = QUESTION_TAKE, .key = {.bytes = key, .size = key_size}};
+	enum tw_status status = value ? wheel_ask_by_key(wheel, &question) : TW_INVALID;
 
 	if (status == TW_OK)
-		*value = request.value;
+		*value = question.value;
 	return status;
 }
 
 enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
 			   tw_duration *remaining)
 {
-	struct request request = {.kind = REQUEST_CONTAINS,
-				  .key = {.bytes = key, .size = key_size}};
-	enum tw_status status = wheel_ask_by_key(wheel, &request);
+	struct question question = {.kind = QUESTION_CONTAINS,
+				    .key = {.bytes = key, .size = key_size}};
+	enum tw_status status = wheel_ask_by_key(wheel, &question);
 
 	if (status == TW_OK && remaining)
-		*remaining = time_left(request.deadline, clock_now(&wheel->owner.clock));
+		*remaining = time_left(question.deadline, clock_now(&wheel->owner.clock));
 	return status;
 }
 
 enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 {
-	struct request request = {.kind = REQUEST_ADVANCE, .time = by};
+	struct question question = {.kind = QUESTION_ADVANCE, .time = by};
 	enum tw_status status = wheel_may_ask(wheel);
 
 	if (status != TW_OK)
 		return status;
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
 		return TW_INVALID;
-	return wheel_ask_and_wait(wheel, &request);
+	return wheel_ask(wheel, &question);
 }
 
 /* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */

@@ -11,7 +11,7 @@
  *
  * Handles come then, by the number of their memory, which is that of their id. A handle stays where
  * it is. Free memory is skipped by the slab's sets of what is free, so a walk costs what is in use,
- * not what once was; handles that are not on this pending set are passed over one by one.
+ * not what once was; handles that are not pending are passed over one by one.
  * The walk ends where the table ended when the walk began: what lies behind came later. So it ends
  * however many come.
  *
@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMERS_A_STEP = 128, BUCKETS_A_STEP = 512, HANDLES_A_STEP = 2048, KEY_BYTES = 16384 };
+enum { TIMERS_A_STEP = 128, KEY_BYTES = 16384 };
 
 /* Where the handles begin. */
 static const uint64_t first_handle = (uint64_t)1 << 32;
@@ -124,6 +124,15 @@ static struct tw_pending_timer handle_view(const struct alarm *alarm, tw_duratio
 		.period = alarm->timer.class == TIMER_PERIODIC ? alarm->schedule->period : 0};
 }
 
+/* Returns whether a handle that is set is pending: not stale, nor on its way to the wheel. */
+static bool handle_is_pending(const struct alarm *alarm, const struct pending *pending)
+{
+	enum timer_place place = timer_place(&alarm->timer);
+
+	return place == TIMER_IN_NEXT_TURN ||
+	       (place == TIMER_IN_WHEEL && !pending_is_stale(pending, &alarm->timer));
+}
+
 static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 {
 	size_t count = walk->count;
@@ -144,12 +153,16 @@ static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 	return false;
 }
 
-static void walk_copy(struct walk *walk, const struct stretch *stretch)
+static void walk_copy(struct walk *walk, const struct stretch *stretch,
+		      const struct pending *pending)
 {
 	for (const struct keyed_timer *timer = stretch_first(stretch); timer;
 	     timer = stretch_next(stretch, timer)) {
-		struct tw_pending_timer *copy = &walk->timers[walk->count++];
+		struct tw_pending_timer *copy = &walk->timers[walk->count];
 
+		if (pending_is_stale(pending, &timer->timer))
+			continue;
+		walk->count++;
 		*copy = keyed_view(timer);
 		memcpy(walk->keys + walk->used, copy->key, copy->key_size);
 		copy->key = walk->keys + walk->used;
@@ -158,17 +171,17 @@ static void walk_copy(struct walk *walk, const struct stretch *stretch)
 }
 
 /* Copies timers with keys. Returns false if the step ends here. */
-static bool walk_keys(struct walk *walk, const struct timer_index *index)
+static bool walk_keys(struct walk *walk, const struct pending *pending)
 {
 	for (int looks = 0; walk->position < first_handle; looks++) {
 		struct stretch stretch;
 
 		if (looks == BUCKETS_A_STEP)
 			return false;
-		stretch = stretch_at(index, (uint32_t)walk->position);
+		stretch = stretch_at(&pending->index, (uint32_t)walk->position);
 		if (!walk_has_room(walk, &stretch))
 			return false;
-		walk_copy(walk, &stretch);
+		walk_copy(walk, &stretch, pending);
 		walk->position = stretch.end;
 	}
 	return true;
@@ -182,8 +195,9 @@ static void walk_handles(struct walk *walk, const struct pending *pending,
 				   .looks = HANDLES_A_STEP};
 	const struct alarm *alarm;
 
-	while (walk->count < walk->room && (alarm = handle_next(handles, &scan, pending->number)))
-		walk->timers[walk->count++] = handle_view(alarm, scan.deadline);
+	while (walk->count < walk->room && (alarm = handle_next(handles, &scan)))
+		if (handle_is_pending(alarm, pending))
+			walk->timers[walk->count++] = handle_view(alarm, scan.deadline);
 	walk->position = scan.number < scan.end ? first_handle + scan.number : WALK_END;
 }
 
@@ -193,6 +207,6 @@ void walk_step(struct walk *walk, const struct pending *pending, struct handle_t
 	walk->used = 0;
 	if (walk->position == 0)
 		walk->handles = handle_table_end(handles);
-	if (walk_keys(walk, &pending->index))
+	if (walk_keys(walk, pending))
 		walk_handles(walk, pending, handles);
 }

@@ -44,7 +44,7 @@ enum timer_class {
 /* The place of a timer without a key, as the owner knows it. */
 enum timer_place {
 	TIMER_NEW,          /* a handle's, before the owner has seen it */
-	TIMER_IN_WHEEL,     /* in the pending set of number pending_set */
+	TIMER_IN_WHEEL,     /* in the wheel */
 	TIMER_IN_NEXT_TURN, /* in the owner's list for its next turn, or after its run */
 	TIMER_IN_JOBS,      /* about to run inline: in a list of the owner's */
 	TIMER_AWAY          /* in none of the owner's lists */
@@ -71,8 +71,8 @@ struct timer {
 		bool by_tick;       /* in the wheel: due at `tick`, whatever the deadline */
 		uint8_t batch_size; /* in the first timer of a batch of jobs */
 	};
-	uint8_t place;        /* enum timer_place of a timer without a key */
-	uint16_t pending_set; /* number of the pending set that has it */
+	uint8_t place;  /* enum timer_place of a timer without a key */
+	uint16_t epoch; /* that of its set: see runtime/pending.h */
 };
 
 /*
@@ -132,13 +132,6 @@ static inline enum timer_place timer_place(const struct timer *timer)
 static inline void timer_set_place(struct timer *timer, enum timer_place place)
 {
 	timer->place = (uint8_t)place;
-}
-
-/* Returns whether a timer without a key is pending: in this set, or in the next turn. */
-static inline bool timer_is_pending(const struct timer *timer, uint16_t pending_set)
-{
-	return timer->place == TIMER_IN_NEXT_TURN ||
-	       (timer->place == TIMER_IN_WHEEL && timer->pending_set == pending_set);
 }
 
 static inline bool timer_is_handle(const struct timer *timer)

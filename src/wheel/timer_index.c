@@ -144,15 +144,11 @@ bool timer_index_init(struct timer_index *index)
 	return false;
 }
 
-bool timer_index_discard(struct timer_index *index)
+void timer_index_destroy(struct timer_index *index)
 {
-	if (index->segment_count > 0) {
+	while (index->segment_count > 0)
 		timer_index_drop_segment(index);
-		return false;
-	}
 	free(index->segments);
-	index->segments = NULL;
-	return true;
 }
 
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
@@ -165,16 +161,24 @@ struct keyed_timer *timer_index_find(const struct timer_index *index, const void
 	return timer;
 }
 
+struct keyed_timer *timer_index_find_next(const struct timer_index *index,
+					  const struct keyed_timer *timer)
+{
+	UT_hash_bucket bucket = {.hh_head = timer->hh.hh_next};
+	struct keyed_timer *next;
+
+	HASH_FIND_IN_BKT(&index->table, hh, bucket, timer->hh.key, timer->hh.keylen,
+			 timer->hh.hashv, next);
+	return next;
+}
+
 /* The guessed timer is still in the index if no timer was removed since, or if it is the first of
  * its bucket. In any other case its memory may be in other use. */
-struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
-					size_t key_size, uint32_t hash, struct keyed_timer *guess,
-					uint64_t removals)
+bool timer_index_confirms(const struct timer_index *index, const void *key, size_t key_size,
+			  uint32_t hash, const struct keyed_timer *guess, uint64_t removals)
 {
-	if (guess && (index->removals == removals || *bucket_of(index, hash) == &guess->hh) &&
-	    guess->hh.keylen == key_size && keys_are_equal(guess->hh.key, key, key_size))
-		return guess;
-	return timer_index_find(index, key, key_size, hash);
+	return (index->removals == removals || *bucket_of(index, hash) == &guess->hh) &&
+	       guess->hh.keylen == key_size && keys_are_equal(guess->hh.key, key, key_size);
 }
 
 /* One more bit distinguishes a bucket that has been split from the one split from it. */
@@ -186,6 +190,13 @@ struct keyed_timer *timer_index_bucket(const struct timer_index *index, uint32_t
 	bool is_split = (uint64_t)low + index->mask / 2 + 1 < index->buckets;
 
 	*bits = (unsigned)__builtin_popcount(index->mask) - !is_split;
+	return first ? timer_of_handle(first) : NULL;
+}
+
+struct keyed_timer *timer_index_first(const struct timer_index *index, uint32_t bucket)
+{
+	UT_hash_handle *first = *bucket_at(index, bucket);
+
 	return first ? timer_of_handle(first) : NULL;
 }
 

@@ -27,8 +27,8 @@ struct timer_index {
 
 /* Initializes an empty index. Returns false if out of memory. */
 bool timer_index_init(struct timer_index *index);
-/* Frees a part of the table. Returns true when nothing is left. It touches no timer. */
-bool timer_index_discard(struct timer_index *index);
+/* Frees the table. It touches no timer. */
+void timer_index_destroy(struct timer_index *index);
 /*
  * Gives memory behind the buckets in use back to the system, at most a segment, in about 100 us.
  * Makes no system call if there is none to give back. Returns true while there is more to do.
@@ -43,6 +43,10 @@ size_t timer_index_surplus(const struct timer_index *index);
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,
 				     size_t key_size, uint32_t hash);
 
+/* Returns the next timer of the bucket that has the timer's key, or NULL. */
+struct keyed_timer *timer_index_find_next(const struct timer_index *index,
+					  const struct keyed_timer *timer);
+
 enum { TIMER_INDEX_BATCH = 64 }; /* keys at a time */
 
 /* A guess is the timer that a key probably has, or NULL. These were made together. */
@@ -51,11 +55,9 @@ struct timer_guesses {
 	uint64_t removals; /* the index's removals then */
 };
 
-/* Returns what timer_index_find() returns. A right guess makes it cheaper; `removals` is what was
- * noted with it. */
-struct keyed_timer *timer_index_confirm(const struct timer_index *index, const void *key,
-					size_t key_size, uint32_t hash, struct keyed_timer *guess,
-					uint64_t removals);
+/* Returns whether a guess that was made is right; `removals` is what was noted with it. */
+bool timer_index_confirms(const struct timer_index *index, const void *key, size_t key_size,
+			  uint32_t hash, const struct keyed_timer *guess, uint64_t removals);
 /*
  * Returns the first timer of the hash's bucket, or NULL. Sets *bits to a number of low bits of the
  * hash: the bucket has all timers whose hashes have the same low bits, and no others.
@@ -65,7 +67,9 @@ struct keyed_timer *timer_index_bucket(const struct timer_index *index, uint32_t
 /* Returns the next timer of the bucket, in no order, or NULL. */
 struct keyed_timer *timer_index_next_in_bucket(const struct keyed_timer *timer);
 
-/* Adds a timer. The index must have none with its key. */
+/* Returns the first timer of a bucket in use, by its number, or NULL. */
+struct keyed_timer *timer_index_first(const struct timer_index *index, uint32_t bucket);
+
 void timer_index_add(struct timer_index *index, struct keyed_timer *timer);
 void timer_index_remove(struct timer_index *index, struct keyed_timer *timer);
 

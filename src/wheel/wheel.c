@@ -97,12 +97,11 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 	return wheel;
 }
 
-bool wheel_discard(struct wheel *wheel)
+void wheel_destroy(struct wheel *wheel)
 {
-	if (!pages_unmap_some(&wheel->pages))
-		return false;
+	while (!pages_unmap_some(&wheel->pages))
+		continue;
 	free(wheel);
-	return true;
 }
 
 uint64_t wheel_now(const struct wheel *wheel)
@@ -126,7 +125,7 @@ static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 		levels_place(wheel, timer, tick);
 }
 
-void wheel_add(struct wheel *wheel, struct timer *timer)
+static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
 		timer->sequence = ++wheel->sequence;
@@ -137,6 +136,11 @@ void wheel_add(struct wheel *wheel, struct timer *timer)
 		wheel_link(wheel, &wheel->due, timer);
 	else
 		wheel_place_in_slot(wheel, timer);
+}
+
+void wheel_add(struct wheel *wheel, struct timer *timer)
+{
+	wheel_place(wheel, timer);
 }
 
 bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after)
@@ -153,7 +157,7 @@ void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, b
 	if (by_tick || wheel_move_unlinks(wheel, before, timer->deadline)) {
 		list_remove(&timer->link);
 		timer->by_tick = by_tick;
-		wheel_add(wheel, timer);
+		wheel_place(wheel, timer);
 	} else if (wheel->ordered) {
 		timer->sequence = ++wheel->sequence;
 	}
@@ -241,13 +245,6 @@ static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *comi
 	return timer_of_link(coming->next);
 }
 
-/* Prefetches what follows a timer in its memory, and the timer after it. */
-static inline void wheel_prefetch_next(const struct list *link)
-{
-	prefetch_to_write(list_entry(link, struct timer, link) + 1);
-	prefetch_to_write(link->next);
-}
-
 /* Takes the first timer out of `coming`, a list to re-file. Prefetches the next one but one: the
  * next one's links are in the cache. */
 static void wheel_take_out(struct wheel *wheel, struct list *coming, struct timer *timer)
@@ -289,7 +286,6 @@ static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 		}
 		if (left-- == 0)
 			return true;
-		wheel_prefetch_next(timer->link.next);
 		wheel_take_out(wheel, coming, timer);
 		if (wheel_is_due(wheel, timer))
 			wheel_add_unsorted(wheel, timer);
@@ -315,8 +311,6 @@ struct timer *wheel_expire_next(struct wheel *wheel)
 		return NULL;
 	/* Each move takes what is no longer due out of that list. */
 	timer = timer_of_link(list_take_first(&wheel->due));
-	/* While this one runs, what the next two need comes. */
-	wheel_prefetch_next(wheel->due.next);
 	assert(wheel_is_due(wheel, timer));
 	return timer;
 }
@@ -410,28 +404,6 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 bool wheel_expired_late(const struct wheel *wheel)
 {
 	return wheel->expired_late;
-}
-
-size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most)
-{
-	size_t count = 0;
-
-	list_append_all(&wheel->due, &wheel->unsorted);
-	while (count < most) {
-		struct list *list = wheel_next_list(wheel);
-		uint64_t next;
-
-		if (list) {
-			taken[count++] = timer_of_link(list_take_first(list));
-			continue;
-		}
-		/* Go on to the tick at which the next slot comes up. */
-		next = wheel_next_tick(wheel);
-		if (next == TICK_NONE)
-			break;
-		wheel_begin_tick(wheel, next);
-	}
-	return count;
 }
 
 size_t wheel_check(struct wheel *wheel)

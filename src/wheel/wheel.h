@@ -33,9 +33,8 @@ const char *wheel_layout_name(enum tw_layout layout);
  */
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
 			   bool ordered, tw_duration patience);
-/* Gives back a part of the wheel's memory. Returns true when the wheel is destroyed. It touches no
- * timer. */
-bool wheel_discard(struct wheel *wheel);
+/* Touches no timer. */
+void wheel_destroy(struct wheel *wheel);
 
 /* Adds a timer whose `deadline` and `by_tick` are set. It expires at its `tick` if `by_tick`, else
  * at the first tick that is not before the deadline; as soon as it can if that tick has come. */
@@ -74,9 +73,6 @@ struct timer *wheel_expire_next(struct wheel *wheel);
 /* Returns whether the timers of the last wheel_expire() were left over or re-filed too late. One
  * call never mixes these with others. */
 bool wheel_expired_late(const struct wheel *wheel);
-/* Takes `most` timers out, of any deadline, or fewer if the wheel becomes empty. After that only
- * wheel_take(), wheel_remove() and wheel_discard() may be called. */
-size_t wheel_take(struct wheel *wheel, struct timer **taken, size_t most);
 
 /* Asserts the invariants by examining all slots and timers, and returns their number. For tests and
  * TW_DEBUG. */

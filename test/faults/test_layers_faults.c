@@ -91,8 +91,7 @@ static void keys_close(struct keys *keys)
 		timer_free(&keys->store, &bin, keys->timers[i]);
 	timer_store_flush(&keys->store, &bin);
 	timer_store_destroy(&keys->store);
-	while (!timer_index_discard(&keys->index))
-		continue;
+	timer_index_destroy(&keys->index);
 	free(keys->timers);
 }
 

@@ -548,13 +548,15 @@ static enum tw_status stop_begin(struct model_timer *timer)
 static enum tw_status timer_stop(struct wheel_user *user, struct model_timer *timer, bool waits)
 {
 	struct tw_wheel *wheel = user->model->wheel;
+	const char *call = waits ? "tw_timer_stop_wait" : "tw_timer_stop";
 	enum tw_status expected = stop_begin(timer);
 	enum tw_status status;
 
-	if (waits)
-		status = USER_CALL(user, tw_timer_stop_wait(wheel, timer->timer));
-	else
-		status = USER_CALL(user, tw_timer_stop(wheel, timer->timer));
+	(void)user_call_begins(user, call);
+	status = waits ? tw_timer_stop_wait(wheel, timer->timer)
+		       : tw_timer_stop(wheel, timer->timer);
+	/* It answers after a stop of the wheel, too. */
+	user_call_ended(user, call, status, false);
 	judge_answer(user->model, status, expected);
 	judge_stop(timer, status, waits);
 	return status;

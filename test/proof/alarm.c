@@ -345,7 +345,6 @@ int main(void)
 
 	own = malloc(sizeof(*own));
 	alarm = &own->alarm;
-	alarm->timer.pending_set = 0;
 	alarm_init(alarm, argument_run, NULL);
 	owner.clock.ticks.interval = 1;
 	owner.out.alarms.is_here = HERE;

@@ -22,6 +22,7 @@
 
 void *calloc(size_t count, size_t size);
 
+#include "base/waiting.c"
 #include "runtime/alarm.c"
 #include "runtime/handle.c"
 #include "runtime/keyless.c"
@@ -49,10 +50,16 @@ void thread_back_off(unsigned *tries)
 	__VERIFIER_assume(false);
 }
 
-bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
+bool clock_wait(const struct clock *clock, pthread_cond_t *condition, pthread_mutex_t *lock,
+		tw_duration deadline)
 {
-	assert(until == TW_FOREVER);
+	assert(!clock && deadline == TW_FOREVER);
 	return pthread_cond_wait(condition, lock) == 0;
+}
+
+void condition_init(pthread_cond_t *condition)
+{
+	pthread_cond_init(condition, NULL);
 }
 
 /* A tick is a nanosecond. */
@@ -76,7 +83,7 @@ void pending_add_without_key(struct pending *pending, struct timer *timer)
 	int number = alarm_number(timer_alarm(timer));
 
 	assert(!in_wheel[number]);
-	timer->pending_set = pending->number;
+	timer->epoch = pending->epoch;
 	list_init(&timer->link); /* wheel_prefetch() looks at it */
 	in_wheel[number] = timer_alarm(timer);
 }
@@ -90,17 +97,21 @@ void pending_remove_without_key(struct pending *pending, struct timer *timer)
 	in_wheel[number] = NULL;
 }
 
-void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain)
+/* No drain and no stop come here. */
+void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *drain,
+		   struct list *inline_jobs)
 {
 	(void)outbox;
 	(void)timer;
 	(void)drain;
+	(void)inline_jobs;
 	assert(false);
 }
 
-void drain_release(struct drain *drain)
+void owner_apply_stale_change(struct owner *owner_of, struct alarm *alarm)
 {
-	(void)drain;
+	(void)owner_of;
+	(void)alarm;
 	assert(false);
 }
 

@@ -1,60 +1,102 @@
 /* SPDX-License-Identifier: MIT */
-/* Drains are limited in number, and many threads may drain. */
+/* Many drains may be under way, and many threads may drain. */
 #include "support/test.h"
 
 #include "support/ledger.h"
+#include "support/probe.h"
 #include "support/recorder.h"
 #include "support/stats.h"
 
-enum { MOST_DRAINS = 64 };
+enum { DRAINS = 300 }; /* more than the owner keeps apart */
 
-/* Starts `drains` drains, each of one timer with a new key. Returns how many are accepted. */
-static int drain_often(struct recorder *recorder, int drains, enum tw_status *refusal)
+/* Starts drains, each of one timer with a new key. Returns how many are accepted. */
+static int drain_often(struct recorder *recorder)
 {
-	for (int i = 0; i < drains; i++) {
-		if (tw_set_timer(recorder->wheel, &i, sizeof(i), VALUE(i), INTERVAL) != TW_OK)
-			return -1;
-		*refusal = tw_drain(recorder->wheel, record_drain, recorder);
-		if (*refusal != TW_OK)
+	for (int i = 0; i < DRAINS; i++)
+		if (tw_set_timer(recorder->wheel, &i, sizeof(i), VALUE(i), INTERVAL) != TW_OK ||
+		    tw_drain(recorder->wheel, record_drain, recorder) != TW_OK)
 			return i;
-	}
-	return drains;
+	return DRAINS;
 }
 
-RECORDED(by_caller, drain_too_many_is_refused_until_those_before_it_are_handed_over,
-	 .when_full = TW_WHEN_FULL_FAIL)
+static void assert_all_drained(struct recorder *recorder)
 {
-	enum tw_status refusal;
-
-	for (int round = 0; round < 3; round++) {
-		assert_int_equal(drain_often(recorder, 100, &refusal), MOST_DRAINS);
-		assert_status(refusal, TW_FULL);
-		assert_int_equal(stats_of_wheel(recorder->wheel).refused, round + 1);
-		assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
-	}
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
 	settle(recorder);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), 3 * (MOST_DRAINS + 1));
-}
-
-RECORDED(with_threads, drains_wait_for_those_before_them, .when_full = TW_WHEN_FULL_WAIT)
-{
-	enum tw_status refusal;
-
-	assert_int_equal(drain_often(recorder, 300, &refusal), 300);
-	settle(recorder);
-	for (uintptr_t i = 0; i < 300; i++)
+	for (uintptr_t i = 0; i < DRAINS; i++)
 		assert_drained(recorder, i);
 }
 
-/* The caller would have to run drain functions to make room. */
-RECORDED(inline, drain_too_many_runs_nothing, .when_full = TW_WHEN_FULL_WAIT)
+/* Nothing is swept between them. */
+RECORDED(inline, drains_in_a_row_give_each_value_back_in_their_order)
 {
-	enum tw_status refusal;
+	assert_int_equal(drain_often(recorder), DRAINS);
+	assert_all_drained(recorder);
+	for (size_t i = 0; i < DRAINS; i++)
+		assert_ptr_equal(event_at(recorder, i).value, VALUE(i));
+}
 
-	assert_int_equal(drain_often(recorder, 100, &refusal), MOST_DRAINS);
-	assert_status(refusal, TW_FULL);
-	assert_int_equal(event_count(recorder), 0);
+RECORDED(by_caller, drain_that_finds_the_queue_full_is_refused, .when_full = TW_WHEN_FULL_FAIL,
+	 .queue_capacity = 2)
+{
+	set_timer(recorder, "a", 1, INTERVAL);
+	set_timer(recorder, "b", 2, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_FULL);
+	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 1);
+	flush_wheel(recorder);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	settle(recorder);
+	assert_drained(recorder, 1);
+	assert_drained(recorder, 2);
+}
+
+/* The drain is applied, and nothing is handed over before the poll. */
+PROBED(inline, drained_handle_can_still_be_stopped_or_reset)
+{
+	struct probe probes[3] = {0};
+
+	probes_start_ms(recorder, probes, 1, 9, 9, 9);
+	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
+	flush_wheel(recorder);
+	assert_int_equal(tw_pending(recorder->wheel), 0);
+	assert_status(probe_stop(&probes[0]), TW_OK);
+	assert_status(probe_reset(&probes[1], INTERVAL / 2), TW_OK);
+	flush_wheel(recorder);
+	settle(recorder);
+	assert_drained(recorder, 2);
+	assert_drained(recorder, 3);
+	assert_int_equal(event_count(recorder), 2);
+}
+
+RECORDED(inline, drained_key_is_free_before_its_value_is_handed_over)
+{
+	set_timer(recorder, "key", 1, INTERVAL);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	assert_status(tw_contains(recorder->wheel, "key", 3, NULL), TW_NOT_FOUND);
+	assert_status(tw_move_timer(recorder->wheel, "key", 3, 1), TW_OK);
+	assert_status(tw_add_timer(recorder->wheel, "key", 3, VALUE(2), INTERVAL), TW_OK);
+	set_timer(recorder, "key", 3, INTERVAL);
+	assert_int_equal(tw_pending(recorder->wheel), 1);
+	pass_ticks(recorder, 1);
+	assert_order(recorder, 1, 2, 3);
+	assert_drained(recorder, 1);
+	assert_released(recorder, 2, TW_REPLACED);
+	assert_executed_at(recorder, 3, INTERVAL);
+}
+
+/* They are more than a turn hands over. */
+RECORDED(everywhere, drained_timers_are_drained_also_where_they_are_due_before)
+{
+	enum { MANY = 3000 };
+
+	for (int number = 1; number <= MANY; number++)
+		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
+					   INTERVAL),
+			      TW_OK);
+	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
+	pass_ticks(recorder, 1);
+	settle(recorder);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), MANY);
+	assert_int_equal(event_count(recorder), MANY);
 }
 
 static void drain_and_replace(void *context, const struct tw_task *task)
@@ -123,35 +165,24 @@ RECORDED(pool, timer_that_is_due_overtakes_a_large_drain, .workers = 1)
 	assert_in_range(before, 1, MANY / 2);
 }
 
-struct drains {
-	int accepted;
-	enum tw_status refusal;
-};
-
 static void drain_in_task(struct recorder *recorder, const struct tw_task *task)
 {
-	struct drains *drains = recorder->argument;
-
-	drains->accepted = drain_often(recorder, 300, &drains->refusal);
+	recorder->argument = VALUE(drain_often(recorder));
+	/* The owner applies the drains before it answers. */
+	assert_status(tw_contains(recorder->wheel, "x", 1, NULL), TW_NOT_FOUND);
 }
 
-/* An inline task would wait for its own end. */
 TEST(everywhere, task_never_hangs_on_drains)
 {
-	const struct variant *variant = *state;
-	struct recorder *recorder = recorder_open_with(
-		variant, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
-	struct drains drains = {0};
+	struct recorder *recorder =
+		recorder_open_with(*state, 10, (struct tw_options){.when_full = TW_WHEN_FULL_WAIT});
 
 	recorder->on_execute = drain_in_task;
-	recorder->argument = &drains;
 	set_timer(recorder, "drains", 1000, INTERVAL);
 	pass_ticks(recorder, 1);
 	settle(recorder);
-	assert_int_equal(drains.accepted,
-			 variant->workers == TW_WORKERS_INLINE ? MOST_DRAINS : 300);
-	assert_status(drains.refusal, variant->workers == TW_WORKERS_INLINE ? TW_FULL : TW_OK);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), drains.accepted);
+	assert_ptr_equal(recorder->argument, VALUE(DRAINS));
+	assert_all_drained(recorder);
 	recorder_close(recorder);
 }
 
@@ -195,9 +226,6 @@ static void *drain_in_crowd(void *argument)
 	while (atomic_load(&crowd->setting) > 0) {
 		enum tw_status status = tw_drain(crowd->wheel, ledger_drain, crowd->ledger);
 
-		/* With inline workers, and no owner thread, only some calls run drain functions. */
-		if (status == TW_FULL)
-			status = tw_flush(crowd->wheel);
 		if (status != TW_OK)
 			atomic_fetch_add(&crowd->wrong, 1);
 		wait_for(TW_MILLISECOND / 5);
@@ -234,8 +262,6 @@ TEST(everywhere, drains_of_several_threads_give_each_value_back_once)
 	assert_status(tw_create(&crowd.wheel, INTERVAL, 64, ledger_execute, &options), TW_OK);
 	crowd_run(&crowd);
 	assert_int_equal(atomic_load(&crowd.wrong), 0);
-	/* The threads may have left as many drains as are allowed. */
-	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
 	assert_status(tw_drain(crowd.wheel, ledger_drain, crowd.ledger), TW_OK);
 	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
 	assert_int_equal(tw_pending(crowd.wheel), 0);

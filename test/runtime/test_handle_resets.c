@@ -264,12 +264,14 @@ PROBED(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now
 }
 
 /* Threads that reset timers faster than the owner applies the resets do this. */
-PROBED(inline, request_is_served_although_resets_come_without_end)
+PROBED(inline, question_is_answered_although_resets_come_without_end)
 {
 	enum { TIMERS = 400, SEEN = 64 };
 	static struct probe probes[TIMERS];
 	struct owner *owner = &recorder->wheel->owner;
-	struct request request = {.kind = REQUEST_FLUSH};
+	struct question question = {.kind = QUESTION_FLUSH};
+	struct command_cell *cell;
+	uint64_t position;
 	tw_duration delay = TW_HOUR;
 	int turns = 0;
 
@@ -279,8 +281,10 @@ PROBED(inline, request_is_served_although_resets_come_without_end)
 	flush_wheel(recorder);
 	for (int i = 0; i < TIMERS; i++)
 		assert_status(probe_reset(&probes[i], delay - 1), TW_OK);
-	requests_add(&owner->requests, &request, &owner->queue.tail);
-	for (; !request_is_answered(&request) && turns < 100; turns++) {
+	cell = command_queue_claim(&owner->queue, &position);
+	cell->command = (struct command){.kind = COMMAND_ASK, .question = &question};
+	command_queue_publish(cell, position);
+	for (; atomic_load(&question.answers) == 0 && turns < 100; turns++) {
 		delay -= 10;
 		(void)owner_apply(owner, SEEN);
 		/* There are more than one round looks at, so that there is always another. */

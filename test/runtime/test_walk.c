@@ -61,8 +61,7 @@ static void shore_close(struct shore *shore)
 {
 	shore_remove(shore, 0, shore->is_high ? KEYS : ROCKS);
 	timer_store_flush(&shore->store, &shore->bin);
-	while (!timer_index_discard(&shore->pending.index))
-		continue;
+	timer_index_destroy(&shore->pending.index);
 	timer_store_destroy(&shore->store);
 	handle_table_destroy(&shore->handles);
 	free(shore);
@@ -170,7 +169,7 @@ TEST(once, step_looks_at_no_more_than_some_empty_buckets)
 	shore_close(shore);
 }
 
-/* Makes `count` handles that are pending on the shore's pending set. */
+/* Makes `count` handles that are pending. */
 static void shore_add_handles(struct shore *shore, struct alarm **handles, size_t count)
 {
 	uint64_t id;
@@ -182,7 +181,7 @@ static void shore_add_handles(struct shore *shore, struct alarm **handles, size_
 		handles[i]->function = NULL;
 		alarm_begin_life(handles[i], 0, false);
 		timer_set_place(&handles[i]->timer, TIMER_IN_WHEEL);
-		handles[i]->timer.pending_set = shore->pending.number;
+		handles[i]->timer.epoch = shore->pending.epoch;
 		handles[i]->timer.value = VALUE(i);
 	}
 }
@@ -238,7 +237,7 @@ TEST(once, walk_takes_no_step_for_handles_that_are_gone_and_trimmed)
 	shore_close(shore);
 }
 
-TEST(once, step_looks_at_no_more_than_some_handles_of_other_pending_sets)
+TEST(once, step_looks_at_no_more_than_some_handles_that_are_stale)
 {
 	enum { LOOKS_MOST = 2200 };
 	static struct alarm *handles[HANDLES];
@@ -246,7 +245,7 @@ TEST(once, step_looks_at_no_more_than_some_handles_of_other_pending_sets)
 	size_t visits;
 
 	shore_add_handles(shore, handles, HANDLES);
-	shore->pending.number++;
+	shore->pending.epoch++;
 	assert_true(shore_walk(shore, &visits) > HANDLES / LOOKS_MOST);
 	assert_int_equal(visits, 0);
 	shore_close(shore);

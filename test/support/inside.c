@@ -24,18 +24,12 @@ unsigned wheel_callers_waiting(struct tw_wheel *wheel)
 
 unsigned wheel_stops_waiting(struct tw_wheel *wheel)
 {
-	struct alarm_table *alarms = &wheel->owner.out.alarms;
-	unsigned waiters;
-
-	pthread_mutex_lock(&alarms->lock);
-	waiters = alarms->waiters;
-	pthread_mutex_unlock(&alarms->lock);
-	return waiters;
+	return (unsigned)atomic_load(&wheel->owner.out.alarms.waiting.waiters);
 }
 
 bool wheel_is_asked(struct tw_wheel *wheel)
 {
-	return requests_first_position(&wheel->owner.requests) != REQUESTS_NONE;
+	return event_count_is_hurried(&wheel->owner.event);
 }
 
 bool wheel_owner_sleeps(struct tw_wheel *wheel)

@@ -67,8 +67,7 @@ static void crowd_close(struct crowd *crowd)
 	}
 	assert_false(wheel_is_busy(crowd->wheel));
 	assert_int_equal(wheel_check(crowd->wheel), 0);
-	while (!wheel_discard(crowd->wheel))
-		continue;
+	wheel_destroy(crowd->wheel);
 }
 
 /* Counts steps until the timer beside the crowd is in another slot. */
