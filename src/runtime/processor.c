@@ -33,8 +33,8 @@ static size_t processors_by_mask(void)
 static int read_numbers(const char *folder, const char *name, long long *first, long long *second)
 {
 	char path[640];
-	int count = 0;
 	FILE *file;
+	int count;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	file = fopen(path, "re");
@@ -45,31 +45,26 @@ static int read_numbers(const char *folder, const char *name, long long *first, 
 	return count;
 }
 
-/* Returns the number of processors by the quota of one group; SIZE_MAX if it has none. */
-static size_t group_processors(const char *folder)
-{
-	long long quota = 0; /* microseconds, in each period */
-	long long period = 0;
-	long long none;
-
-	/* Without a quota, version 2 has the word "max", and version 1 a negative number. */
-	if (read_numbers(folder, "cpu.max", &quota, &period) != 2 &&
-	    read_numbers(folder, "cpu.cfs_quota_us", &quota, &none) == 1)
-		(void)read_numbers(folder, "cpu.cfs_period_us", &period, &none);
-	return quota > 0 && period > 0 ? (size_t)((quota + period - 1) / period) : SIZE_MAX;
-}
-
-/* Returns the least number by the group in `folder`, whose name it cuts, and by those above it, up
- * to the folder of `top` bytes. */
-static size_t groups_processors(char *folder, size_t top)
+/* Returns the least number by the quota of the group in `folder` and of those above it, up to the
+ * folder of `top` bytes; SIZE_MAX without a quota. It cuts `folder`. */
+static size_t processors_of_groups(char *folder, size_t top)
 {
 	size_t least = SIZE_MAX;
 
-	while (strlen(folder) >= top) {
-		size_t count = group_processors(folder);
+	for (; strlen(folder) >= top; *strrchr(folder, '/') = '\0') {
+		long long quota = 0; /* microseconds, in each period */
+		long long period = 0;
+		long long none;
+		size_t count;
 
+		/* Without a quota, version 2 has a word, and version 1 a negative number. */
+		if (read_numbers(folder, "cpu.max", &quota, &period) != 2 &&
+		    read_numbers(folder, "cpu.cfs_quota_us", &quota, &none) == 1)
+			(void)read_numbers(folder, "cpu.cfs_period_us", &period, &none);
+		if (quota <= 0 || period <= 0)
+			continue;
+		count = (size_t)((quota + period - 1) / period);
 		least = count < least ? count : least;
-		*strrchr(folder, '/') = '\0';
 	}
 	return least;
 }
@@ -92,7 +87,7 @@ size_t processors_by_quota(const char *list, const char *root)
 		*group = '\0';
 		group[1 + strcspn(group + 1, "\n")] = '\0';
 		snprintf(folder, sizeof(folder), "%s/%s%s", root, controllers + 1, group + 1);
-		count = groups_processors(folder, strlen(root) + 1 + strlen(controllers + 1));
+		count = processors_of_groups(folder, strlen(root) + 1 + strlen(controllers + 1));
 		least = count < least ? count : least;
 	}
 	if (file)

@@ -75,6 +75,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/counter.h"
 #include "base/pages.h"
 #include "base/prefetch.h"
 #include "base/thread.h"
@@ -136,7 +137,6 @@ struct worker {
 	uint8_t wait_group; /* that of its last job */
 	size_t victim;      /* the worker looked at last */
 	uint64_t seen;      /* that worker's word */
-	struct timer_bin *bin;
 };
 
 /* What the watcher has seen. */
@@ -279,9 +279,8 @@ static uint64_t worker_pool_unfinished(const struct worker_pool *pool, uint64_t 
 	uint64_t unfinished = pool->submitted[group % PARITIES];
 
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		/* acquire: sees what the tasks did; pairs with the store in worker_do(). */
-		unfinished -= atomic_load_explicit(&pool->workers[i].finished[group % PARITIES],
-						   memory_order_acquire);
+		/* ordered: sees what the tasks did that worker_do() has counted. */
+		unfinished -= counter_read_ordered(&pool->workers[i].finished[group % PARITIES]);
 	return unfinished;
 }
 
@@ -476,7 +475,7 @@ static inline struct timer *worker_next_job(struct worker *worker)
 }
 
 /* Sleeps until there may be jobs. Returns false if the worker is to end. */
-static bool worker_sleep(struct worker *worker)
+static bool worker_sleep(struct worker *worker, struct timer_bin *bin)
 {
 	struct worker_pool *pool = worker->pool;
 	struct sleeper *sleeper = &worker->sleeper;
@@ -484,7 +483,7 @@ static bool worker_sleep(struct worker *worker)
 	bool in_time = true;
 	bool stays;
 
-	job_flush(pool->target, worker->bin);
+	job_flush(pool->target, bin);
 	pthread_mutex_lock(&pool->lock);
 	(void)worker_pool_tell(pool);
 	worker_pool_set_asleep(pool, sleeper, true);
@@ -510,22 +509,18 @@ static bool worker_sleep(struct worker *worker)
 static inline void worker_do(struct worker *worker, struct timer *timer, struct job_thread *counts)
 {
 	struct worker_pool *pool = worker->pool;
-	_Atomic uint64_t *finished = &worker->finished[timer->wait_group];
-	uint64_t count;
+	uint8_t wait_group = timer->wait_group;
 
 	/* A thread may be waiting for what this worker has done. */
-	if (timer->wait_group != worker->wait_group) {
-		worker->wait_group = timer->wait_group;
+	if (wait_group != worker->wait_group) {
+		worker->wait_group = wait_group;
 		pthread_mutex_lock(&pool->lock);
 		(void)worker_pool_tell(pool);
 		pthread_mutex_unlock(&pool->lock);
 	}
 	(void)job_finish(pool->target, timer, counts);
-	/* relaxed: written by this thread alone. */
-	count = atomic_load_explicit(finished, memory_order_relaxed) + 1;
-	/* release: publishes what the task did; pairs with the load in
-	 * worker_pool_unfinished(). */
-	atomic_store_explicit(finished, count, memory_order_release);
+	/* ordered: publishes what the task did to worker_pool_unfinished(). */
+	counter_add_ordered(&worker->finished[wait_group], 1);
 }
 
 /* Does jobs until the worker is to end. It is not inlined, so that what it calls is, and each job
@@ -538,7 +533,7 @@ static __attribute__((noinline)) void worker_do_jobs(struct worker *worker,
 	do {
 		while ((timer = worker_next_job(worker)))
 			worker_do(worker, timer, counts);
-	} while (worker_sleep(worker));
+	} while (worker_sleep(worker, counts->bin));
 }
 
 /* Sets where the worker's statistics lie. With NULL it adds them to those of ended workers. */
@@ -561,7 +556,6 @@ static void *worker_run(void *argument)
 	struct job_thread counts = {.bin = &bin};
 
 	worker_here = worker;
-	worker->bin = &bin;
 	worker_set_counts(worker, &counts);
 	job_begin_thread(pool->target, &pool->setup, worker->thread.name);
 	worker_do_jobs(worker, &counts);

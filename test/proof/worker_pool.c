@@ -202,14 +202,16 @@ static void *sleeper_run(void *argument)
 	struct timer *timer;
 
 	while (!(timer = worker_next_job(worker)))
-		(void)worker_sleep(worker);
+		(void)worker_sleep(worker, NULL);
 	(void)job_finish(&target, timer, NULL);
 	return NULL;
 }
 
 static void *worker_loop(void *argument)
 {
-	worker_do_jobs(argument, NULL);
+	static struct job_thread counts;
+
+	worker_do_jobs(argument, &counts);
 	return NULL;
 }
 
