@@ -371,6 +371,7 @@ TEST(once, pool_grows_for_tasks_laid_out_while_the_watcher_looked)
 	}
 }
 
+/* The other one waits in no worker's batch. */
 TEST(once, task_may_need_another_that_only_one_more_worker_can_do)
 {
 	struct pool pool;
@@ -378,7 +379,9 @@ TEST(once, task_may_need_another_that_only_one_more_worker_can_do)
 	pool_open(&pool, 1, 2, 2);
 	pool.tasks[0].act = wait_for_flag;
 	pool.tasks[1].act = set_flag;
-	submit(&pool, 0, 2);
+	submit(&pool, 0, 1);
+	WAIT_UNTIL(atomic_load(&pool.begun) == 1);
+	submit(&pool, 1, 2);
 	pool_close(&pool);
 }
 
