@@ -4,7 +4,7 @@
 # against simulated system calls, and the worlds they run in.
 
 SIM_BUILD := $(BUILD)/test/model/sim
-SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c runtime/*.c cache/*.c)) \
+SIM_SOURCES := $(wildcard $(addprefix src/,base/*.c wheel/*.c cron/*.c runtime/*.c cache/*.c)) \
 	test/support/cache_check.c
 SIM_LIB_OBJECTS := $(SIM_SOURCES:%.c=$(SIM_BUILD)/%.o)
 SIM_OBJECTS := $(call objects,test/model/sim/*.c)
