@@ -30,8 +30,8 @@ void waiting_destroy(struct waiting *waiting);
 
 /* The waiter looks for what it waits for after this, by a sequentially consistent load. */
 void waiting_begin(struct waiting *waiting);
-/* Sleeps until it is woken, or for a while. Returns false, without sleeping, if the clock has reached the
- * deadline; `clock` may be NULL if that is TW_FOREVER. */
+/* Sleeps until it is woken, or for a while. Returns false, without sleeping, if the clock has
+ * reached the deadline; `clock` may be NULL if that is TW_FOREVER. */
 bool waiting_pause(struct waiting *waiting, const struct clock *clock, tw_duration deadline);
 void waiting_end(struct waiting *waiting);
 
