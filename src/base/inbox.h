@@ -5,7 +5,8 @@
  *
  * Invariants:
  *   a link is in one inbox at most
- *   a link in the inbox is in the list of `newest` or in that of `taken`, in one of them
+ *   a link in the inbox is in the list of `newest`, of `taken` or of `unturned`, in one of them
+ *   `unturned` is empty if `taken` is
  *
  * Which calls may run together (x), and which may not (-):
  *
@@ -27,6 +28,11 @@
 
 #include "slab.h"
 
+/* Links that inbox_take_oldest() reverses in a call, at most. */
+#ifndef INBOX_STEP
+#define INBOX_STEP 256
+#endif
+
 struct inbox_link {
 	struct inbox_link *next;
 };
@@ -37,7 +43,8 @@ struct inbox {
 	_Alignas(CACHE_LINE) _Atomic(struct inbox_link *) newest;
 	/* Only the owner's. */
 	_Alignas(CACHE_LINE) struct inbox_link *taken;
-	uint64_t takes; /* how often it took all */
+	struct inbox_link *unturned; /* the newer ones of `taken`, in the other order */
+	uint64_t takes;              /* how often it took all */
 };
 
 /* Adds a link. Any thread. */
@@ -87,25 +94,37 @@ static inline struct inbox_link *inbox_take(struct inbox *inbox)
 }
 
 /*
- * Takes a link, the oldest of those taken together, or returns NULL if there is none. It reverses
- * all that have come in one call. Only the owner may call this, and never mixed with inbox_take().
+ * Takes a link, the oldest of those taken together, or returns NULL if there is none, or if
+ * inbox_is_turning() then: they are reversed before the first is taken, INBOX_STEP links a call.
+ * Only the owner may call this, and never mixed with inbox_take().
  */
 static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 {
-	bool is_turned = inbox->taken;
-	struct inbox_link *link = inbox_take(inbox);
-	struct inbox_link *oldest = NULL;
+	struct inbox_link *link;
+	unsigned steps = 0;
 
-	while (link && !is_turned) {
-		struct inbox_link *next = link->next;
-
-		link->next = oldest;
-		oldest = link;
-		link = next;
+	if (!inbox->taken && (link = inbox_take(inbox))) {
+		inbox->unturned = inbox->taken;
+		inbox->taken = link;
+		link->next = NULL;
 	}
-	if (oldest)
-		inbox->taken = oldest->next;
-	return is_turned ? link : oldest;
+	for (; inbox->unturned && steps < INBOX_STEP; steps++) {
+		link = inbox->unturned;
+		inbox->unturned = link->next;
+		link->next = inbox->taken;
+		inbox->taken = link;
+	}
+	if (!inbox->taken || inbox->unturned)
+		return NULL;
+	link = inbox->taken;
+	inbox->taken = link->next;
+	return link;
+}
+
+/* Returns whether links that were taken together are still being reversed. */
+static inline bool inbox_is_turning(const struct inbox *inbox)
+{
+	return inbox->unturned;
 }
 
 /* Returns a mark behind the links that are there now. Only the owner may call this. */

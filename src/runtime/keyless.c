@@ -190,6 +190,9 @@ size_t owner_apply_some_changes(struct owner *owner, size_t most)
 			changed = owner_apply_batch(owner, &table->changed, 1);
 		if (!inbox_is_empty(&table->alarms))
 			alarms = owner_apply_batch(owner, &table->alarms, 1);
+		/* That was work, too. */
+		if (inbox_is_turning(&table->alarms))
+			alarms = PENDING_BATCH;
 		if (!alarm_none_is_stopped(table))
 			stopped = owner_apply_batch(owner, table->stopped, ALARM_STOPPED);
 		applied += changed + alarms + stopped;

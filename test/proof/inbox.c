@@ -112,7 +112,7 @@ int main(void)
 #endif
 	for (int i = 0; i < ADDERS; i++)
 		pthread_join(threads[i], NULL);
-	while (owner_take())
+	while (owner_take() || inbox_is_turning(&inbox))
 		continue;
 	assert(taken == ADDERS * EACH);
 	return 0;
