@@ -8,7 +8,7 @@
  * The question is answered between the two commands, and sees what its maker wrote; the maker sees
  * the answer. NAPS: the owner naps through half a ring of commands, but no nap delays a question:
  * the nap's time comes only when all producers have ended.
- * Other producers give one command each.
+ * EXTRA=1: the maker gives no command after it. Other producers give one command each.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -22,7 +22,9 @@
 #include "runtime/question.h"
 
 #define EACH 1
+#ifndef EXTRA
 #define EXTRA 2
+#endif
 #ifndef CAPACITY
 #define CAPACITY 4
 #endif
@@ -76,7 +78,8 @@ static void asker_run(struct producer *producer)
 		waiting_end(&waiting);
 	}
 	assert(question.deadline == ANSWER && question.status == TW_OK);
-	producer_give(producer);
+	if (EXTRA == 2)
+		producer_give(producer);
 }
 
 static void *producer_run(void *argument)
