@@ -24,8 +24,6 @@ namespace tw::detail
 {
 namespace execution = stdexec;
 using stdexec::get_stop_token;
-using stdexec::stop_callback_for_t;
-using stdexec::stop_token_of_t;
 } /* namespace tw::detail */
 #else
 #include <execution>
@@ -37,8 +35,6 @@ namespace tw::detail
 {
 namespace execution = std::execution;
 using std::get_stop_token;
-using std::stop_callback_for_t;
-using std::stop_token_of_t;
 } /* namespace tw::detail */
 #endif
 
@@ -48,44 +44,51 @@ namespace tw
 namespace detail
 {
 
-template <class Receiver> struct stop_callback_of {
-	using token = stop_token_of_t<execution::env_of_t<Receiver>>;
-	template <class Stopper> using type = stop_callback_for_t<token, Stopper>;
-};
-
-template <class Receiver>
-struct sleep_operation : private stoppable_sleep<stop_callback_of<Receiver>::template type> {
+template <class Receiver> struct sleep_operation {
 	using operation_state_concept = execution::operation_state_t;
+	using token = std::remove_cvref_t<decltype(get_stop_token(
+		execution::get_env(std::declval<const Receiver &>())))>;
 
-	sleep_operation(tw_wheel *wheel, tw_duration delay, Receiver &&receiver)
-		: sleep_operation::stoppable_sleep(wheel, delay, complete),
-		  receiver_(std::move(receiver))
+	struct completion {
+		sleep_operation *self;
+
+		void operator()() const noexcept
+		{
+			self->complete();
+		}
+	};
+
+	sleep_operation(home *wheel, length delay, Receiver &&receiver)
+		: receiver_(std::move(receiver)),
+		  sleep_(wheel, delay, get_stop_token(execution::get_env(receiver_)), {this})
 	{
 	}
+	sleep_operation(sleep_operation &&) = delete;
 
 	void start() &noexcept
 	{
-		if (!this->begin(get_stop_token(execution::get_env(receiver_))))
-			complete(this);
+		if (!sleep_.begin())
+			complete();
 	}
 
       private:
-	static void complete(sleep *ended) noexcept
+	void complete() noexcept
 	{
-		sleep_operation *self = static_cast<sleep_operation *>(ended);
+		tw_status status = sleep_.finish();
 
-		if (self->finish() || self->status == TW_CLOSED)
-			return execution::set_stopped(std::move(self->receiver_));
-		if (self->status == TW_OK)
-			return execution::set_value(std::move(self->receiver_));
+		if (status == TW_REARMED || status == TW_CLOSED)
+			return execution::set_stopped(std::move(receiver_));
+		if (status == TW_OK)
+			return execution::set_value(std::move(receiver_));
 		try {
-			check(self->status);
+			check(status);
 		} catch (...) {
-			execution::set_error(std::move(self->receiver_), std::current_exception());
+			execution::set_error(std::move(receiver_), std::current_exception());
 		}
 	}
 
 	Receiver receiver_;
+	sleep<token, completion> sleep_;
 };
 
 } /* namespace detail */
@@ -97,8 +100,8 @@ struct sleep_sender {
 		detail::execution::set_value_t(), detail::execution::set_stopped_t(),
 		detail::execution::set_error_t(std::exception_ptr)>;
 
-	tw_wheel *wheel;
-	tw_duration delay;
+	detail::home *wheel;
+	length delay;
 
 	template <class Receiver> auto connect(Receiver receiver) const noexcept
 	{
@@ -107,10 +110,9 @@ struct sleep_sender {
 };
 
 /* Returns a sender that completes when the delay has passed since it was started. */
-template <class Rep, class Period>
-sleep_sender schedule_after(const wheel &wheel, std::chrono::duration<Rep, Period> delay) noexcept
+inline sleep_sender schedule_after(const wheel &wheel, length delay) noexcept
 {
-	return {wheel.get(), nanoseconds_of(delay)};
+	return {wheel.home_.get(), delay};
 }
 
 } /* namespace tw */

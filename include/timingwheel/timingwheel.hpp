@@ -1,33 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This is the C++20 interface of the wheel, on the C interface (timingwheel.h). It has owning
- * types, durations of std::chrono, functions that are lambdas, and sleeps of coroutines:
+ * types, durations of std::chrono, functions that are lambdas, calendars, and sleeps of coroutines:
  *
  *     tw::wheel wheel(1ms, 512);
  *
- *     wheel.after(30s, [id] { expire(id); });            (a timer by handle)
- *     wheel.set("order:7", 30s, [order] { ... });        (a timer by key)
- *     bool slept = co_await wheel.sleep_for(5s, token);  (false if a stop was requested)
+ *     wheel.after(30s, [id] { expire(id); });                (a timer by handle)
+ *     tw::timer beat = wheel.every(1s, 1s, [this] { ... });  (stopped when `beat` is destroyed)
+ *     wheel.every(tw::cron("30 9 * * *", "Europe/Berlin"), [] { ... });
+ *     tw_status set = wheel.set("order:7", 30s, [order] { ... });  (a timer by key)
+ *     bool slept = co_await wheel.sleep_for(5s, token);      (false if a stop was requested)
  *
  * (gcc 12 miscompiles a co_await with a temporary argument inside a condition.)
  *
- * What timingwheel.h says of a call, its threads and its costs, holds for the member of that name.
- * Constructors, wheel::after, wheel::every and sleeps throw std::bad_alloc for TW_NO_MEMORY and
- * std::system_error for other statuses. Other members return the status; wheel::set and wheel::add
- * throw std::bad_alloc if there is no memory for the function. Delays are rounded up to
- * nanoseconds; one that is too long for them never ends.
+ * What timingwheel.h and cron.h say of a call, its threads and its costs, holds for the member of
+ * that name. Constructors, members that return a handle, and sleeps throw std::bad_alloc for
+ * TW_NO_MEMORY and std::system_error for other statuses; compiled with -fno-exceptions, they call
+ * std::terminate. Other members return the status; wheel::set and wheel::add throw std::bad_alloc
+ * if there is no memory for the function. Delays are rounded up to nanoseconds; one that is too
+ * long for them never ends.
  *
- * A function is any object that can be moved and called without arguments. It is destroyed after
- * its last run; if it will not run, in a thread that runs tasks, or by the call that stops it or
- * fails to set it. Each is allocated.
+ * A function is any object that can be moved and called, without arguments or, for a timer by
+ * handle, with a tw::handle. It keeps its state from run to run. It is destroyed after its last
+ * run; if it will not run, by the call that stops it or fails to set it, or in a thread that runs
+ * tasks. Each is allocated.
  *
  * A function that throws has run, and what comes after it goes on. The first exception comes out of
  * the member that drives the wheel in this thread: poll, advance, wait_idle or stop. Elsewhere, as
  * in a thread of the wheel, an exception ends the process. All this holds for sleeps that throw.
+ *
+ * Libraries and plugins that include this header may share wheels, and be unloaded once what they
+ * made is destroyed.
  */
 #ifndef TIMINGWHEEL_TIMINGWHEEL_HPP
 #define TIMINGWHEEL_TIMINGWHEEL_HPP
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -36,7 +44,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <ratio>
 #include <stop_token>
@@ -45,312 +55,285 @@
 #include <system_error>
 #include <thread>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 
+#include <timingwheel/cron.h>
 #include <timingwheel/timingwheel.h>
 
 namespace tw
 {
 
+namespace detail
+{
+
+struct status_category final : std::error_category {
+	const char *name() const noexcept override
+	{
+		return "timingwheel";
+	}
+	std::string message(int status) const override
+	{
+		return tw_status_text(static_cast<tw_status>(status));
+	}
+};
+
+/* Is never destroyed. */
+union category_place {
+	status_category value{};
+
+	~category_place()
+	{
+	}
+};
+
+} /* namespace detail */
+
+/* Holds the category. A weak symbol is one for a program and its libraries. So is a static variable
+ * of an inline function, but that one would keep a library from being unloaded. */
+extern "C" {
+[[gnu::weak, gnu::visibility("default")]] detail::category_place tw_cxx_category;
+}
+
 /* Returns the category of errors that are statuses. */
 inline const std::error_category &category() noexcept
 {
-	static const struct : std::error_category {
-		const char *name() const noexcept override
-		{
-			return "timingwheel";
-		}
-		std::string message(int status) const override
-		{
-			return tw_status_text(static_cast<tw_status>(status));
-		}
-	} the_one;
-
-	return the_one;
+	return tw_cxx_category.value;
 }
 
 /* Throws unless the status is TW_OK. TW_SYSTEM throws the error of errno. */
-inline void check(tw_status status)
+inline void check(tw_status status, const char *text = "timingwheel")
 {
+	if (status == TW_OK)
+		return;
+#ifdef __cpp_exceptions
 	if (status == TW_NO_MEMORY)
 		throw std::bad_alloc();
 	if (status == TW_SYSTEM)
-		throw std::system_error(errno, std::generic_category());
-	if (status != TW_OK)
-		throw std::system_error(status, category());
+		throw std::system_error(errno, std::generic_category(), text);
+	throw std::system_error(status, category(), text);
+#else
+	(void)text;
+	std::terminate();
+#endif
 }
 
-/* Returns a length of time in nanoseconds, rounded up; TW_FOREVER if it is too long for them. */
+/* Returns a length of time in nanoseconds, rounded up; ±TW_FOREVER if it is too long for them. */
 template <class Rep, class Period>
 constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) noexcept
 {
-	using std::chrono::nanoseconds;
-	using wide = std::chrono::duration<
-		std::conditional_t<std::is_floating_point_v<Rep>, Rep, std::int64_t>, Period>;
+	__extension__ using wide = __int128;
+	/* A unit is num * by / of nanoseconds. */
+	constexpr std::intmax_t shared = std::gcd(Period::den, std::nano::den);
+	constexpr std::intmax_t by = std::nano::den / shared, of = Period::den / shared;
 
-	if constexpr (std::ratio_greater_equal_v<Period, std::nano>) {
-		constexpr auto most = std::chrono::duration_cast<wide>(nanoseconds::max());
+	constexpr bool is_small = std::is_integral_v<Rep> && sizeof(Rep) <= 8;
 
-		if constexpr (std::is_unsigned_v<Rep>)
-			if (time.count() > static_cast<std::uint64_t>(most.count()))
-				return TW_FOREVER;
-		if (!(wide(time) < most))
-			return TW_FOREVER;
-		if (!(wide(time) > -most))
-			return -TW_FOREVER;
+	if constexpr (is_small && of == 1 && Period::num <= TW_FOREVER / by) {
+		tw_duration all = 0;
+
+		if (__builtin_mul_overflow(time.count(), Period::num * by, &all))
+			return time.count() < Rep{} ? -TW_FOREVER : TW_FOREVER;
+		return std::max(all, -TW_FOREVER);
+	} else if constexpr (is_small) {
+		const wide units = static_cast<wide>(time.count()) * Period::num;
+		const wide rest = units % of * by;
+		wide all = units / of;
+
+		if (all > -TW_FOREVER && all < TW_FOREVER)
+			all = all * by + rest / of + (rest % of > 0);
+		return static_cast<tw_duration>(std::clamp<wide>(all, -TW_FOREVER, TW_FOREVER));
+	} else {
+		using real = std::conditional_t<std::is_floating_point_v<Rep>, Rep, long double>;
+		constexpr real unit = static_cast<real>(Period::num) * static_cast<real>(by) /
+				      static_cast<real>(of);
+		constexpr real most = static_cast<real>(TW_FOREVER) / unit;
+		const real count = static_cast<real>(time.count());
+
+		if (!(count < most) || !(count > -most))
+			return count < 0 ? -TW_FOREVER : TW_FOREVER;
+		const tw_duration whole = static_cast<tw_duration>(count * unit);
+		return whole + (static_cast<real>(whole) < count * unit);
 	}
-	return static_cast<tw_duration>(std::chrono::ceil<nanoseconds>(wide(time)).count());
 }
+
+/* Is a length of time in any unit, as a parameter. */
+struct length {
+	tw_duration nanoseconds;
+
+	template <class Rep, class Period>
+	constexpr length(std::chrono::duration<Rep, Period> time) noexcept
+		: nanoseconds(nanoseconds_of(time))
+	{
+	}
+};
+
+class handle;
 
 namespace detail
 {
 
-/* Is a member's call that drives a wheel. */
-struct driving {
-	tw_wheel *wheel;
-	driving *outer;                     /* the one whose function makes this one, or NULL */
-	std::exception_ptr first = nullptr; /* the first exception of the functions that it runs */
-	bool is_last = false;               /* one of them destroys the wheel */
+/* Says what is to be done with a job. */
+enum class action {
+	RUN,
+	CLAIM, /* a stop or a drain gives it back; returns whether to close it */
+	CLOSE
 };
 
-/* Is the innermost one of this thread, or NULL. */
-inline thread_local driving *driven = nullptr;
+/* Is the argument of a timer, or the value of a key, that this header sets. */
+struct job {
+	bool (*act)(job *self, action what);
 
-/* Calls what the wheel runs. */
-template <class Call> void run_guarded(Call &&call)
+	static void close(void *one)
+	{
+		(void)static_cast<job *>(one)->act(static_cast<job *>(one), action::CLOSE);
+	}
+};
+
+/* Holds the first exception that a member's call drives to in this thread, the innermost such call;
+ * or NULL. It is for wheels that this program or library made. */
+[[gnu::visibility("hidden")]] inline thread_local std::exception_ptr *thrown = nullptr;
+
+/* Does what the wheel asks of a job. */
+inline void act_guarded(job *one, action what)
 {
-	if (!driven) {
-		call();
+#ifdef __cpp_exceptions
+	if (thrown) {
+		try {
+			(void)one->act(one, what);
+		} catch (...) {
+			if (!*thrown)
+				*thrown = std::current_exception();
+		}
 		return;
 	}
-	try {
-		call();
-	} catch (...) {
-		if (!driven->first)
-			driven->first = std::current_exception();
-	}
+#endif
+	(void)one->act(one, what);
 }
 
-/* Makes a call that drives a wheel. When it has returned, ends the wheel and rethrows. */
-template <class Call> tw_status drive(tw_wheel *wheel, Call &&call)
-{
-	driving one{wheel, driven};
-	tw_status status;
-
-	driven = &one;
-	status = call();
-	if (one.is_last)
-		(void)tw_destroy(wheel);
-	driven = one.outer;
-	if (one.first)
-		std::rethrow_exception(one.first);
-	return status;
-}
-
-/* Ends a wheel, in one of its functions when the outermost call that drives it in this thread has
- * returned, or else in a thread of its own. */
-struct ender {
-	void operator()(tw_wheel *wheel) const noexcept
-	{
-		driving *last = nullptr;
-
-		if (tw_destroy(wheel) != TW_INVALID)
-			return;
-		(void)tw_stop(wheel);
-		for (driving *one = driven; one; one = one->outer)
-			if (one->wheel == wheel)
-				last = one;
-		if (last)
-			last->is_last = true;
-		else
-			std::thread([wheel] { (void)tw_destroy(wheel); }).detach();
-	}
-};
-
-/* Holds a function that was allocated. */
-struct boxed {
-	virtual ~boxed() = default;
-	virtual void call() = 0;
-};
-using boxed_pointer = std::unique_ptr<boxed>;
-
-template <class F> struct box final : boxed {
-	F function;
-
-	explicit box(F &&f) : function(std::move(f))
-	{
-	}
-	void call() override
-	{
-		function();
-	}
-};
-
-template <class F> boxed_pointer box_of(F &&function)
-{
-	using plain = std::decay_t<F>;
-
-	return std::make_unique<box<plain>>(plain(std::forward<F>(function)));
-}
-
-inline void run_once(void *argument)
-{
-	boxed_pointer box(static_cast<boxed *>(argument));
-
-	run_guarded([&] { box->call(); });
-}
-
-/* Holds the function of every(). A stop that comes while it may be running leaves it to the next
- * run, which calls nothing more. */
-struct repeated {
-	boxed_pointer function;
-	std::shared_ptr<std::atomic<bool>> is_stopped;
-};
-
-inline void run_again(void *argument)
-{
-	repeated *self = static_cast<repeated *>(argument);
-	const tw_task *task = tw_current_task();
-
-	/* relaxed: the reset that brings this run orders it */
-	if (!self->is_stopped->load(std::memory_order_relaxed))
-		run_guarded([self] { self->function->call(); });
-	else if (tw_timer_stop(task->wheel, task->timer) == TW_REARMED)
-		delete self;
-}
-
-/* Holds the sleep of a coroutine, in its frame. */
-struct sleep {
-	std::coroutine_handle<> sleeper;
-	tw_timer timer = {};
-	tw_status status = TW_OK;
-	void (*wake)(sleep *self);
-
-	static void run(void *argument)
-	{
-		sleep *self = static_cast<sleep *>(argument);
-
-		run_guarded([self] { self->wake(self); });
-	}
-};
-
-/* A sleep that also ends when a stop is requested. Callback is std::stop_callback, or another
- * token's. */
-template <template <class> class Callback> class stoppable_sleep : public sleep
-{
-      public:
-	stoppable_sleep(tw_wheel *wheel, tw_duration delay, void (*ended)(sleep *))
-		: ended_(ended), wheel_(wheel), delay_(delay)
-	{
-		wake = end;
-	}
-	stoppable_sleep(const stoppable_sleep &) = delete;
-	stoppable_sleep &operator=(const stoppable_sleep &) = delete;
-
-	/* Begins the sleep. If it returns true, `ended` is called, perhaps before the return. Else
-	 * the sleep is over, or failed with `status`. */
-	template <class Token> bool begin(Token &&token)
-	{
-		tw_status armed =
-			tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer);
-
-		if (armed != TW_OK) {
-			status = armed; /* not otherwise: a drain may have set it by now */
-			return false;
-		}
-		callback_.emplace(std::forward<Token>(token), stopper{this});
-		/* acq_rel: the later of this and end() sees what the earlier did, and goes on. */
-		return parts_.fetch_add(1, std::memory_order_acq_rel) == 0;
-	}
-	/* Returns whether a stop ended it. To be called once it has ended. */
-	bool finish() noexcept
-	{
-		callback_.reset();
-		return is_stopped_;
-	}
-
-      private:
-	struct stopper {
-		stoppable_sleep *self;
-
-		void operator()() const noexcept
-		{
-			if (tw_timer_stop(self->wheel_, self->timer) != TW_OK)
-				return;
-			self->is_stopped_ = true;
-			end(self);
-		}
+/* Is a wheel's part in C++. Its two functions are those of the program or library that made the
+ * wheel, whichever uses it: by `run` a timer is known as one of this header. */
+struct home : std::enable_shared_from_this<home> {
+	tw_wheel *wheel = nullptr;
+	tw_options options; /* the program's */
+	void (*run)(void *) = [](void *argument) {
+		act_guarded(static_cast<job *>(argument), action::RUN);
 	};
-
-	static void end(sleep *one)
+	std::exception_ptr *&(*thrown_here)() = []() -> auto &
 	{
-		stoppable_sleep *self = static_cast<stoppable_sleep *>(one);
+		return thrown;
+	};
+	std::mutex lock;
+	std::unordered_set<std::uint64_t> left; /* timers on their way back whose sleep is gone */
 
-		/* acq_rel: as in begin(). */
-		if (self->parts_.fetch_add(1, std::memory_order_acq_rel) == 1)
-			self->ended_(self);
+	/* Takes back what a stop or a drain returns. */
+	static void take_back(void *context, const tw_task *task, tw_reason reason)
+	{
+		home *self = static_cast<home *>(context);
+		job *one = static_cast<job *>(task->value);
+
+		if (task->key || task->run == self->run) {
+			std::unique_lock hold(self->lock);
+
+			if (self->left.erase(task->timer.id) || !one->act(one, action::CLAIM))
+				return;
+			hold.unlock();
+			act_guarded(one, action::CLOSE);
+		} else if (self->options.release) {
+			self->options.release(self->options.context, task, reason);
+		}
 	}
+	/* Calls one of the options' functions that prepare threads. */
+	template <auto function> static void prepare(void *context, const char *name)
+	{
+		const tw_options &given = static_cast<home *>(context)->options;
 
-	void (*ended_)(sleep *);
-	tw_wheel *wheel_;
-	tw_duration delay_;
-	std::atomic<int> parts_ = 0; /* how many of begin() and end() are over */
-	bool is_stopped_ = false;
-	std::optional<Callback<stopper>> callback_;
+		(given.*function)(given.context, name);
+	}
+	/* Ends the wheel in this thread or, in a function of the wheel, in a thread of its own. */
+	static void end(home *self)
+	{
+		if (tw_destroy(self->wheel) == TW_INVALID)
+			std::thread([self] { end(self); }).detach();
+		else
+			delete self;
+	}
 };
 
-/* Destroys a function, or wakes a sleep, that a drain or a stop of the wheel gives back. */
-inline void take_back(void *, const tw_task *task)
+/* Makes a call that drives a wheel. When it has returned, rethrows. */
+template <class Call> tw_status drive(std::shared_ptr<home> on, Call &&call)
 {
-	if (task->key || task->run == run_once) {
-		delete static_cast<boxed *>(task->value);
-	} else if (task->run == run_again) {
-		delete static_cast<repeated *>(task->value);
-	} else if (task->run == sleep::run) {
-		sleep *self = static_cast<sleep *>(task->value);
+	std::exception_ptr first;
 
-		self->status = TW_CLOSED;
-		sleep::run(self);
-	}
-}
+	if (!on)
+		return TW_INVALID;
+	std::exception_ptr *&innermost = on->thrown_here();
+	std::exception_ptr *outer = std::exchange(innermost, &first);
+	tw_status status = call(on->wheel);
 
-inline void release(void *context, const tw_task *task, tw_reason)
-{
-	take_back(context, task);
-}
-
-inline void execute(void *, const tw_task *task)
-{
-	run_once(task->value);
+	on.reset(); /* perhaps the last owner: a function may have destroyed the wheel */
+	innermost = outer;
+	if (first)
+		std::rethrow_exception(first);
+	return status;
 }
 
 } /* namespace detail */
 
-/* Refers to a timer by handle, and owns nothing: the timer goes on without it. It must not be used
- * after its wheel is destroyed. */
-class timer
+/*
+ * Refers to a timer by handle, and owns nothing: the timer goes on without it. It must not be used
+ * after its wheel is destroyed.
+ *
+ * A run may begin before the handle that started it has been assigned to a variable. So a function
+ * that needs its own timer takes the handle:
+ *
+ *     wheel.every(1s, 1s, [left = 3](tw::handle self) mutable { if (--left == 0) self.stop(); });
+ */
+class handle
 {
       public:
-	timer() = default;
+	handle() = default;
+	handle(detail::home *wheel, tw_timer id,
+	       std::shared_ptr<std::atomic<bool>> is_stopped) noexcept
+		: home_(wheel), id_(id), is_stopped_(std::move(is_stopped))
+	{
+	}
 
 	/* Stops the timer as tw_timer_take does. With TW_OK the function is destroyed. If the timer
 	 * is periodic, TW_OK means that it is not called again: a call under way goes on, and the
 	 * function is destroyed after it, by the wheel. */
 	tw_status stop() noexcept
 	{
+		/* relaxed: the reset orders it */
+		if (is_stopped_)
+			return is_stopped_->exchange(true, std::memory_order_relaxed)
+				       ? TW_NOT_FOUND
+				       : tw_timer_reset(wheel(), id_, 0);
+		void *argument;
+		tw_status status = tw_timer_take(wheel(), id_, &argument);
+
+		if (status == TW_OK)
+			detail::job::close(argument);
+		return status;
+	}
+	/* Stops the timer, and waits for a call under way, but in that call. With TW_OK the
+	 * function is destroyed. Two calls that wait for each other hang. */
+	tw_status stop_and_wait() noexcept
+	{
+		const tw_task *task = tw_current_task();
 		void *argument;
 		tw_status status;
 
-		if (is_stopped_) {
-			/* relaxed: the reset orders it */
-			if (is_stopped_->exchange(true, std::memory_order_relaxed))
-				return TW_NOT_FOUND;
-			return tw_timer_reset(wheel_, id_, 0);
-		}
-		status = tw_timer_take(wheel_, id_, &argument);
-		if (status == TW_OK)
-			delete static_cast<detail::boxed *>(argument);
-		return status;
+		if (task && task->timer.id == id_.id && task->wheel == wheel())
+			return stop();
+		status = tw_timer_take(wheel(), id_, &argument);
+		/* In another function of the wheel the C interface does not wait. */
+		while (tw_timer_stop_wait(wheel(), id_) == TW_RUNNING)
+			std::this_thread::sleep_for(std::chrono::microseconds(50));
+		if (status != TW_OK && status != TW_REARMED)
+			return status;
+		detail::job::close(argument);
+		return TW_OK;
 	}
 
 	/* Returns the handle of the C interface. Do not stop the timer with it, which would leak
@@ -361,77 +344,269 @@ class timer
 	}
 
       private:
+	friend class timer;
 	friend class wheel;
 
-	tw_wheel *wheel_ = nullptr;
+	tw_wheel *wheel() const noexcept
+	{
+		return home_ ? home_->wheel : nullptr;
+	}
+
+	detail::home *home_ = nullptr;
 	tw_timer id_ = {};
-	std::shared_ptr<std::atomic<bool>> is_stopped_; /* set for a timer of every() */
+	std::shared_ptr<std::atomic<bool>> is_stopped_; /* set for a periodic timer */
 };
+
+/* Owns a timer, as std::jthread owns a thread: its destructor and an assignment stop the timer, and
+ * wait as stop_and_wait() does. After the wheel's end they do nothing. */
+class timer : public handle
+{
+      public:
+	timer(handle started = {}) noexcept : handle(std::move(started))
+	{
+		if (home_)
+			wheel_ = home_->weak_from_this();
+	}
+	timer(timer &&other) noexcept : timer(std::exchange<handle, handle>(other, {}))
+	{
+	}
+	timer &operator=(timer other) noexcept
+	{
+		std::swap<handle>(*this, other);
+		wheel_.swap(other.wheel_);
+		return *this;
+	}
+	~timer()
+	{
+		if (const auto kept = wheel_.lock())
+			(void)stop_and_wait();
+	}
+
+      private:
+	std::weak_ptr<detail::home> wheel_;
+};
+
+/* Owns a calendar (cron.h). The constructor throws an error with its text. */
+struct cron : std::shared_ptr<tw_cron> {
+	explicit cron(const char *expression, const char *zone = nullptr)
+	{
+		tw_cron_error wrong = {};
+		tw_cron *made;
+
+		tw_status status = tw_cron_create(&made, expression, zone, &wrong);
+
+		check(status, wrong.text);
+		reset(made, tw_cron_destroy);
+	}
+};
+
+namespace detail
+{
+
+template <class F>
+concept function = std::invocable < std::decay_t<F>
+& > || std::invocable<std::decay_t<F> &, handle>;
+
+/* Stands for what is not needed, and for a token that requests no stop. */
+struct nothing {
+	template <class> using callback_type = nothing;
+};
+
+/* Holds a function, and what its timer needs beside it. */
+template <bool is_once, class F, class Extra> struct function_of : job {
+	home *at;
+	F function;
+	Extra extra;
+	/* Is set by a stop, which leaves the function to the next run. That calls nothing more. */
+	std::shared_ptr<std::atomic<bool>> is_stopped;
+
+	function_of(home *wheel, auto &&given, Extra &&more)
+		: job{act_on}, at(wheel), function(std::forward<decltype(given)>(given)),
+		  extra(std::move(more)),
+		  is_stopped(is_once ? nullptr : new std::atomic<bool>(false))
+	{
+	}
+
+	static bool act_on(job *one, action what)
+	{
+		function_of *self = static_cast<function_of *>(one);
+		const bool is_last = what == action::CLOSE || (what == action::RUN && is_once);
+		std::unique_ptr<function_of> own(is_last ? self : nullptr);
+		const tw_task *task = tw_current_task();
+
+		if (what != action::RUN)
+			return true;
+		/* relaxed: the reset that brings this run orders it */
+		if (!is_once && self->is_stopped->load(std::memory_order_relaxed)) {
+			if (tw_timer_stop(task->wheel, task->timer) == TW_REARMED)
+				own.reset(self);
+		} else if constexpr (std::invocable<F &>) {
+			self->function();
+		} else {
+			self->function(handle(self->at, task->timer, self->is_stopped));
+		}
+		return true;
+	}
+};
+
+/* Is what calls a Stopper when a stop is requested. */
+template <class Token, class Stopper> struct callback_for {
+	using type = typename Token::template callback_type<Stopper>;
+};
+template <class Stopper> struct callback_for<std::stop_token, Stopper> {
+	using type = std::stop_callback<Stopper>;
+};
+
+/*
+ * Holds a sleep, in the frame of the coroutine that awaits it. When it has ended, it calls Wake.
+ * The phase says who goes on: begin() and the end, the later of the two; the end and the destructor
+ * of a frame that sleeps, the earlier one.
+ */
+template <class Token, class Wake> class sleep : job
+{
+      public:
+	sleep(home *wheel, length delay, Token token, Wake wake = {}) noexcept
+		: job{act_on}, home_(wheel), delay_(delay), token_(std::move(token)), wake_(wake)
+	{
+	}
+	/* Moves one that has not begun. */
+	sleep(sleep &&other) noexcept
+		: sleep(other.home_, other.delay_, std::move(other.token_), other.wake_)
+	{
+	}
+	/* Takes the timer along. */
+	~sleep()
+	{
+		/* acquire, acq_rel: as in begin() */
+		if (phase_.load(std::memory_order_acquire) == ASLEEP &&
+		    phase_.exchange(LEAVING, std::memory_order_acq_rel) == ASLEEP)
+			leave();
+	}
+
+	/* Begins the sleep. If it returns true, `wake` is called, perhaps before the return. Else
+	 * the sleep is over, or failed. */
+	bool begin()
+	{
+		tw_status armed = TW_INVALID;
+		phase begun = BEGINNING;
+
+		/* relaxed: the timer publishes it */
+		phase_.store(is_stoppable ? BEGINNING : ASLEEP, std::memory_order_relaxed);
+		if (home_)
+			armed = tw_after_func(home_->wheel, delay_.nanoseconds, home_->run,
+					      static_cast<job *>(this), &timer_);
+		if (armed != TW_OK) {
+			status_ = armed; /* not otherwise: a drain may have set it by now */
+			phase_.store(ENDED, std::memory_order_relaxed);
+			return false;
+		}
+		if constexpr (is_stoppable) {
+			callback_.emplace(std::move(token_), stopper{this});
+			/* acq_rel: the later one sees what the earlier did, and goes on. */
+			return phase_.compare_exchange_strong(begun, ASLEEP,
+							      std::memory_order_acq_rel);
+		}
+		return true; /* *this may be destroyed by now */
+	}
+	/* Returns how the sleep has ended; TW_REARMED: a stop was requested. */
+	tw_status finish() noexcept
+	{
+		callback_.reset();
+		return status_;
+	}
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+	bool await_suspend(Wake handle)
+	{
+		wake_ = handle;
+		return begin();
+	}
+	bool await_resume()
+	{
+		if (finish() != TW_REARMED)
+			check(status_);
+		return status_ == TW_OK;
+	}
+
+      private:
+	enum phase : unsigned char { BEGINNING, ASLEEP, ENDED, LEAVING, LEFT };
+
+	static constexpr bool is_stoppable = !std::same_as<Token, nothing>;
+
+	struct stopper {
+		sleep *self;
+
+		void operator()() const noexcept
+		{
+			void *argument;
+
+			if (tw_timer_take(self->home_->wheel, self->timer_, &argument) != TW_OK)
+				return;
+			self->status_ = TW_REARMED;
+			(void)act_on(self, action::RUN);
+		}
+	};
+
+	static bool act_on(job *one, action what)
+	{
+		sleep *self = static_cast<sleep *>(one);
+		Wake wake = self->wake_; /* before another thread may destroy the sleep */
+
+		if (what == action::CLAIM)
+			self->status_ = TW_CLOSED;
+		if (what != action::CLOSE) {
+			/* acquire: as in begin(). An exchange where begin() goes on meanwhile. */
+			phase old = is_stoppable ? self->phase_.exchange(ENDED,
+									 std::memory_order_acq_rel)
+						 : self->phase_.load(std::memory_order_acquire);
+
+			/* release: the last touch; pairs with the acquire of a destructor */
+			self->phase_.store(old == LEAVING ? LEFT : ENDED,
+					   std::memory_order_release);
+			if (old != ASLEEP)
+				return false;
+		}
+		if (what != action::CLAIM)
+			wake();
+		return true;
+	}
+	[[gnu::noinline, gnu::cold]] void leave() noexcept
+	{
+		tw_status status;
+		void *argument;
+
+		callback_.reset();
+		status = tw_timer_take(home_->wheel, timer_, &argument);
+		/* A run that another thread has just begun leaves the sleep at once. */
+		while (status == TW_RUNNING && phase_.load(std::memory_order_acquire) == LEAVING)
+			std::this_thread::yield();
+		std::lock_guard hold(home_->lock);
+		if (status != TW_OK && phase_.load(std::memory_order_acquire) == LEAVING)
+			home_->left.insert(timer_.id);
+	}
+
+	home *home_;
+	length delay_;
+	[[no_unique_address]] Token token_;
+	Wake wake_;
+	tw_timer timer_ = {};
+	tw_status status_ = TW_OK;
+	std::atomic<phase> phase_ = BEGINNING;
+	[[no_unique_address]] std::optional<typename callback_for<Token, stopper>::type> callback_;
+};
+
+} /* namespace detail */
 
 /*
  * Is what wheel::sleep_for returns, and is awaited once, at once. The coroutine resumes in the
  * thread that runs tasks, or in the one that requests the stop. The await returns whether the whole
- * time has passed; it throws if the wheel is stopped or drained, or has no memory.
+ * time has passed; it throws if the wheel is stopped or drained, or has no memory. A coroutine that
+ * is destroyed meanwhile takes the timer along.
  */
-class [[nodiscard]] sleeping : detail::sleep, public std::suspend_always
-{
-      public:
-	sleeping(tw_wheel *wheel, tw_duration delay) : wheel_(wheel), delay_(delay)
-	{
-		wake = [](sleep *self) { self->sleeper.resume(); };
-	}
-	sleeping(const sleeping &) = delete;
-	sleeping &operator=(const sleeping &) = delete;
-
-	bool await_suspend(std::coroutine_handle<> handle) noexcept
-	{
-		tw_status armed;
-
-		sleeper = handle;
-		armed = tw_after_func(wheel_, delay_, run, static_cast<sleep *>(this), &timer);
-		if (armed == TW_OK)
-			return true; /* *this may be destroyed by now */
-		status = armed;
-		return false;
-	}
-	bool await_resume() const
-	{
-		check(status);
-		return true;
-	}
-
-      private:
-	tw_wheel *wheel_;
-	tw_duration delay_;
-};
-
-/* A sleep that ends early if a stop is requested; else it is as `sleeping`. */
-class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callback>,
-					 public std::suspend_always
-{
-      public:
-	stoppable_sleeping(tw_wheel *wheel, tw_duration delay, std::stop_token token)
-		: stoppable_sleep(wheel, delay, [](sleep *self) { self->sleeper.resume(); }),
-		  token_(std::move(token))
-	{
-	}
-
-	bool await_suspend(std::coroutine_handle<> handle)
-	{
-		sleeper = handle;
-		return begin(std::move(token_));
-	}
-	bool await_resume()
-	{
-		bool is_stopped = finish();
-
-		check(status);
-		return !is_stopped;
-	}
-
-      private:
-	std::stop_token token_;
-};
+template <class Token> using sleeping = detail::sleep<Token, std::coroutine_handle<>>;
 
 /*
  * Owns a wheel. After it was moved from, members return TW_INVALID or throw it. The destructor waits
@@ -442,124 +617,135 @@ class [[nodiscard]] stoppable_sleeping : detail::stoppable_sleep<std::stop_callb
 class wheel
 {
       public:
-	/* Makes a wheel. Its keyed timers are set by set() and add(), so there is no execute, and
-	 * options.release must be NULL. */
-	template <class Rep, class Period>
-	wheel(std::chrono::duration<Rep, Period> interval, std::size_t slots,
-	      const tw_options &options = {})
+	/* Makes a wheel. Its keyed timers are set by set() and add(), so there is no execute.
+	 * options.release gets what calls of the C interface gave to the wheel, also from drain(),
+	 * as TW_REMOVED. */
+	wheel(length interval, std::size_t slots, const tw_options &options = {})
 	{
+		using detail::home;
+		auto made = std::make_unique<home>();
 		tw_options own = options;
-		tw_wheel *made;
 
-		if (own.release)
-			check(TW_INVALID);
-		own.release = detail::release;
-		check(tw_create(&made, nanoseconds_of(interval), slots, detail::execute, &own));
-		wheel_.reset(made);
+		made->options = options;
+		own.context = made.get();
+		own.release = home::take_back;
+		if (own.on_thread_start)
+			own.on_thread_start = home::prepare<&tw_options::on_thread_start>;
+		if (own.on_thread_end)
+			own.on_thread_end = home::prepare<&tw_options::on_thread_end>;
+		check(tw_create(
+			&made->wheel, interval.nanoseconds, slots,
+			[](void *, const tw_task *task) {
+				detail::act_guarded(static_cast<detail::job *>(task->value),
+						    detail::action::RUN);
+			},
+			&own));
+		home_ = std::shared_ptr<home>(made.release(), home::end);
+	}
+	wheel(wheel &&) = default;
+	wheel &operator=(wheel other) noexcept
+	{
+		home_.swap(other.home_);
+		return *this;
+	}
+	~wheel()
+	{
+		if (home_)
+			(void)tw_stop(get());
 	}
 
 	/* Returns the wheel of the C interface, for all calls except those that set keyed timers. */
 	tw_wheel *get() const noexcept
 	{
-		return wheel_.get();
+		return home_ ? home_->wheel : nullptr;
 	}
 
 	/* Runs the function once, after the delay. */
-	template <class Rep, class Period, std::invocable F>
-	timer after(std::chrono::duration<Rep, Period> delay, F &&function)
+	template <detail::function F> handle after(length delay, F &&function)
 	{
-		auto box = detail::box_of(std::forward<F>(function));
-		timer made;
-
-		made.wheel_ = get();
-		check(tw_after_func(get(), nanoseconds_of(delay), detail::run_once, box.get(),
-				    &made.id_));
-		(void)box.release();
-		return made;
+		return start(make<true>(std::forward<F>(function)), tw_after_func,
+			     delay.nanoseconds);
 	}
 	/* Runs the function after `first` and then each period. */
-	template <class Rep, class Period, class Rep2, class Period2, std::invocable F>
-	timer every(std::chrono::duration<Rep, Period> first,
-		    std::chrono::duration<Rep2, Period2> period, F &&function,
-		    tw_missed missed = TW_MISSED_BURST)
+	template <detail::function F>
+	handle every(length first, length period, F &&function, tw_missed missed = TW_MISSED_BURST)
 	{
-		auto repeated = std::make_unique<detail::repeated>(
-			detail::repeated{detail::box_of(std::forward<F>(function)),
-					 std::make_shared<std::atomic<bool>>(false)});
-		timer made;
-
-		made.wheel_ = get();
-		made.is_stopped_ = repeated->is_stopped;
-		check(tw_every(get(), nanoseconds_of(first), nanoseconds_of(period), missed,
-			       detail::run_again, repeated.get(), &made.id_));
-		(void)repeated.release();
-		return made;
+		return start(make<false>(std::forward<F>(function)), tw_every, first.nanoseconds,
+			     period.nanoseconds, missed);
+	}
+	/* Runs the function at the times of a calendar, as tw_schedule_cron does. */
+	template <detail::function F> handle every(cron times, F &&function)
+	{
+		return start(make<false>(std::forward<F>(function), times), tw_schedule_cron,
+			     times.get());
 	}
 
-	/* Runs the function once, after the delay, unless it is replaced or removed. With any
-	 * status but TW_OK the function is destroyed. */
-	template <class Rep, class Period, std::invocable F>
-	tw_status set(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&function)
+	/* Runs the function once, after the delay, unless it is replaced or removed. A delay ≤ 0
+	 * counts as the shortest. With any status but TW_OK the function is destroyed. */
+	template <std::invocable F>
+	[[nodiscard]] tw_status set(std::string_view key, length delay, F &&function)
 	{
-		return set_by(tw_set_timer, key, nanoseconds_of(delay), std::forward<F>(function));
+		return set_by(tw_set_timer, key, delay, make<true>(std::forward<F>(function)));
 	}
 	/* Sets as set() does, if the key has no timer. */
-	template <class Rep, class Period, std::invocable F>
-	tw_status add(std::string_view key, std::chrono::duration<Rep, Period> delay, F &&function)
+	template <std::invocable F>
+	[[nodiscard]] tw_status add(std::string_view key, length delay, F &&function)
 	{
-		return set_by(tw_add_timer, key, nanoseconds_of(delay), std::forward<F>(function));
+		return set_by(tw_add_timer, key, delay, make<true>(std::forward<F>(function)));
 	}
-	template <class Rep, class Period>
-	tw_status move(std::string_view key, std::chrono::duration<Rep, Period> delay) noexcept
+	/* Moves the key's timer, if it has one. With a delay ≤ 0 it runs now. */
+	tw_status move(std::string_view key, length delay) noexcept
 	{
-		return tw_move_timer(get(), key.data(), key.size(), nanoseconds_of(delay));
+		return tw_move_timer(get(), key.data(), key.size(),
+				     std::max(delay.nanoseconds, TW_NANOSECOND));
 	}
 	tw_status remove(std::string_view key) noexcept
 	{
 		return tw_remove_timer(get(), key.data(), key.size());
 	}
 
-	/* Returns what a coroutine awaits to sleep until the time has passed. */
-	template <class Rep, class Period>
-	sleeping sleep_for(std::chrono::duration<Rep, Period> delay) noexcept
+	/* Returns what a coroutine awaits to sleep until the time has passed, or until `token`, such
+	 * as a std::stop_token, requests a stop. */
+	template <class Token = detail::nothing>
+	[[nodiscard]] sleeping<Token> sleep_for(length delay, Token token = {}) noexcept
 	{
-		return sleeping(get(), nanoseconds_of(delay));
-	}
-	/* Returns what a coroutine awaits to sleep until then, or until a stop is requested. */
-	template <class Rep, class Period>
-	stoppable_sleeping sleep_for(std::chrono::duration<Rep, Period> delay,
-				     std::stop_token token) noexcept
-	{
-		return stoppable_sleeping(get(), nanoseconds_of(delay), std::move(token));
+		return {home_.get(), delay, std::move(token)};
 	}
 
 	/* Removes all pending timers. Their functions are destroyed; sleeps throw TW_CLOSED. */
 	tw_status drain() noexcept
 	{
-		return tw_drain(get(), detail::take_back, nullptr);
+		return tw_drain(
+			get(),
+			[](void *context, const tw_task *task) {
+				detail::home::take_back(context, task, TW_REMOVED);
+			},
+			home_.get());
 	}
 	tw_status stop()
 	{
-		return detail::drive(get(), [this] { return tw_stop(get()); });
+		return detail::drive(home_, tw_stop);
 	}
 	tw_status wait_idle()
 	{
-		return detail::drive(get(), [this] { return tw_wait_idle(get()); });
+		return detail::drive(home_, tw_wait_idle);
 	}
 	/* Drives a wheel that callers drive. On TW_OK *until_next is how long the caller may sleep. */
 	tw_status poll(std::chrono::nanoseconds *until_next = nullptr)
 	{
 		tw_duration left;
-		tw_status status = detail::drive(get(), [&] { return tw_poll(get(), &left); });
+		tw_status status = detail::drive(
+			home_, [&](tw_wheel *wheel) { return tw_poll(wheel, &left); });
 
 		if (status == TW_OK && until_next)
 			*until_next = std::chrono::nanoseconds(left);
 		return status;
 	}
 	/* Moves a manual clock. */
-	template <class Rep, class Period> tw_status advance(std::chrono::duration<Rep, Period> by)
+	tw_status advance(length by)
 	{
-		return detail::drive(get(), [&] { return tw_advance(get(), nanoseconds_of(by)); });
+		return detail::drive(
+			home_, [&](tw_wheel *wheel) { return tw_advance(wheel, by.nanoseconds); });
 	}
 	/* Returns the time on the wheel's clock. */
 	std::chrono::nanoseconds now() const noexcept
@@ -568,19 +754,42 @@ class wheel
 	}
 
       private:
-	template <class F>
-	tw_status set_by(decltype(tw_set_timer) *call, std::string_view key, tw_duration delay,
-			 F &&function)
+	friend class alarm;
+	friend struct sleep_sender schedule_after(const wheel &, length) noexcept;
+
+	/* Makes a function, for a timer that may yet be refused. */
+	template <bool is_once, class Extra = detail::nothing>
+	auto make(auto &&given, Extra extra = {})
 	{
-		auto box = detail::box_of(std::forward<F>(function));
-		tw_status status = call(get(), key.data(), key.size(), box.get(), delay);
+		using made = detail::function_of<is_once, std::decay_t<decltype(given)>, Extra>;
+
+		return std::make_unique<made>(home_.get(), std::forward<decltype(given)>(given),
+					      std::move(extra));
+	}
+	/* Sets the timer of a function by a call of the C interface, with these arguments first. */
+	handle start(auto made, auto *call, auto... first)
+	{
+		handle started(home_.get(), {}, made->is_stopped);
+
+		check(home_ ? call(get(), first..., home_->run,
+				   static_cast<detail::job *>(made.get()), &started.id_)
+			    : TW_INVALID);
+		(void)made.release();
+		return started;
+	}
+	tw_status set_by(decltype(tw_set_timer) *call, std::string_view key, length delay,
+			 auto made)
+	{
+		tw_status status =
+			call(get(), key.data(), key.size(), static_cast<detail::job *>(made.get()),
+			     std::max(delay.nanoseconds, TW_NANOSECOND));
 
 		if (status == TW_OK)
-			(void)box.release();
+			(void)made.release();
 		return status;
 	}
 
-	std::unique_ptr<tw_wheel, detail::ender> wheel_;
+	std::shared_ptr<detail::home> home_;
 };
 
 /*
@@ -593,16 +802,17 @@ class alarm
       public:
 	template <std::invocable F> alarm(wheel &wheel, F &&function)
 	{
-		std::unique_ptr<shared> made(
-			new shared{detail::box_of(std::forward<F>(function)), {}});
+		auto made = wheel.make<false>(std::forward<F>(function), tw_alarm{});
 
-		check(tw_alarm_init(wheel.get(), &made->alarm, run, made.get()));
-		shared_.reset(made.release());
+		check(!wheel.home_ ? TW_INVALID
+				   : tw_alarm_init(wheel.get(), &made->extra, wheel.home_->run,
+						   static_cast<detail::job *>(made.get())));
+		alarm_ = {&made->extra, ender{made.get()}};
+		(void)made.release();
 	}
-	template <class Rep, class Period>
-	tw_status set(std::chrono::duration<Rep, Period> delay) noexcept
+	tw_status set(length delay) noexcept
 	{
-		return tw_alarm_set(get(), nanoseconds_of(delay));
+		return tw_alarm_set(get(), delay.nanoseconds);
 	}
 	tw_status stop() noexcept
 	{
@@ -611,39 +821,24 @@ class alarm
 	/* Returns the alarm of the C interface, which this one owns. */
 	tw_alarm *get() const noexcept
 	{
-		return shared_ ? &shared_->alarm : nullptr;
+		return alarm_.get();
 	}
 
       private:
-	/* Lies still while the alarm moves, and may outlive it. */
-	struct shared {
-		detail::boxed_pointer function;
-		tw_alarm alarm;
-	};
-
+	/* Ends an alarm, which may outlive this one, with its function. */
 	struct ender {
-		void operator()(shared *one) const noexcept
+		detail::job *held;
+
+		void operator()(tw_alarm *alarm) const noexcept
 		{
-			if (tw_alarm_destroy(&one->alarm) == TW_OK)
-				delete one;
+			if (tw_alarm_destroy(alarm) == TW_OK)
+				detail::job::close(held);
 			else
-				(void)tw_alarm_close(&one->alarm, closed);
+				(void)tw_alarm_close(alarm, detail::job::close);
 		}
 	};
 
-	static void run(void *argument)
-	{
-		shared *self = static_cast<shared *>(argument);
-
-		detail::run_guarded([self] { self->function->call(); });
-	}
-
-	static void closed(void *argument)
-	{
-		delete static_cast<shared *>(argument);
-	}
-
-	std::unique_ptr<shared, ender> shared_;
+	std::unique_ptr<tw_alarm, ender> alarm_;
 };
 
 } /* namespace tw */

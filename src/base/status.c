@@ -16,6 +16,11 @@ static const struct {
 
 static const size_t status_count = sizeof(statuses) / sizeof(statuses[0]);
 
+/* This is an object of timingwheel.hpp. As the library refers to it, the linker exports it from a
+ * program, and plugins share it. */
+extern const char tw_cxx_category[] __attribute__((weak, visibility("default")));
+static const char *const cxx_category __attribute__((used)) = tw_cxx_category;
+
 const char *tw_status_name(enum tw_status status)
 {
 	if ((size_t)status < status_count)

@@ -57,22 +57,6 @@ struct task {
 	};
 };
 
-void durations_are_rounded_up_and_end()
-{
-	using pico = std::chrono::duration<std::int64_t, std::pico>;
-
-	static_assert(tw::nanoseconds_of(1ms) == TW_MILLISECOND);
-	static_assert(tw::nanoseconds_of(pico(1)) == 1);
-	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(1e-10)) == 1);
-	static_assert(tw::nanoseconds_of(std::chrono::hours::max()) == TW_FOREVER);
-	static_assert(tw::nanoseconds_of(std::chrono::hours::min()) < 0);
-	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(1e300)) == TW_FOREVER);
-	static_assert(tw::nanoseconds_of(std::chrono::duration<std::uint64_t>(UINT64_MAX)) ==
-		      TW_FOREVER);
-	static_assert(tw::nanoseconds_of(std::chrono::duration<int, std::ratio<86400>>(1)) ==
-		      24 * TW_HOUR);
-}
-
 void functions_run_and_are_destroyed()
 {
 	int alive = 0;
@@ -282,76 +266,6 @@ void coroutines_throw_as_functions_do()
 		thrown.frame.destroy();
 }
 
-task sleep_twice(tw::wheel &wheel, std::vector<int> &log)
-{
-	bool slept = co_await wheel.sleep_for(2ms);
-
-	CHECK(slept);
-	log.push_back(1);
-	slept = co_await wheel.sleep_for(3ms);
-	CHECK(slept);
-	log.push_back(2);
-}
-
-task sleep_until_closed(tw::wheel &wheel, int &status)
-{
-	try {
-		co_await wheel.sleep_for(1h);
-	} catch (const std::system_error &error) {
-		CHECK(error.code().category() == tw::category());
-		status = error.code().value();
-	}
-}
-
-void coroutines_sleep()
-{
-	std::vector<int> log;
-	int drained = 0;
-	int stopped = 0;
-	int late = 0;
-	{
-		tw::wheel wheel = inline_wheel();
-
-		sleep_twice(wheel, log);
-		CHECK(wheel.advance(2ms) == TW_OK && log.size() == 1);
-		CHECK(wheel.advance(3ms) == TW_OK && log.size() == 2);
-		sleep_until_closed(wheel, drained);
-		CHECK(wheel.drain() == TW_OK && wheel.wait_idle() == TW_OK);
-		CHECK(drained == TW_CLOSED);
-		sleep_until_closed(wheel, stopped);
-		CHECK(wheel.stop() == TW_OK);
-		sleep_until_closed(wheel, late);
-		CHECK(late == TW_CLOSED);
-	}
-	CHECK(stopped == TW_CLOSED);
-}
-
-task sleep_with(tw::wheel &wheel, std::stop_token token, int &result)
-{
-	result = 0;
-	bool slept = co_await wheel.sleep_for(5ms, token);
-	result = slept ? 1 : 2;
-}
-
-void sleeps_end_when_a_stop_is_requested()
-{
-	tw::wheel wheel = inline_wheel();
-	std::stop_source source;
-	int result;
-	int other;
-
-	sleep_with(wheel, source.get_token(), result);
-	sleep_with(wheel, {}, other);
-	CHECK(wheel.advance(4ms) == TW_OK && result == 0);
-	source.request_stop();
-	CHECK(result == 2 && other == 0);
-	CHECK(wheel.advance(1ms) == TW_OK && other == 1);
-	/* The stop was requested before. */
-	sleep_with(wheel, source.get_token(), result);
-	CHECK(result == 2);
-	CHECK(tw_pending(wheel.get()) == 0);
-}
-
 /* Threads request stops while sleeps end by themselves: each sleep ends once. */
 task sleep_and_count(tw::wheel &wheel, std::stop_token token, std::atomic<int> &ended)
 {
@@ -471,25 +385,18 @@ void assignment_destroys_what_was_there()
 
 void wrong_arguments_throw()
 {
-	tw_options options = {};
-	int thrown = 0;
-
-	options.release = [](void *, const tw_task *, tw_reason) {};
-	for (int i = 0; i < 2; ++i) {
-		try {
-			tw::wheel wheel(i ? -1ms : 1ms, 64, i ? tw_options{} : options);
-		} catch (const std::system_error &error) {
-			thrown += error.code() == std::error_code(TW_INVALID, tw::category());
-		}
+	try {
+		tw::wheel wheel(-1ms, 64);
+		CHECK(false);
+	} catch (const std::system_error &error) {
+		CHECK(error.code() == std::error_code(TW_INVALID, tw::category()));
 	}
-	CHECK(thrown == 2);
 }
 
 } /* namespace */
 
 int main()
 {
-	durations_are_rounded_up_and_end();
 	functions_run_and_are_destroyed();
 	periodic_functions_run_until_they_are_stopped();
 	periodic_function_that_stops_itself_is_destroyed_after_its_call();
@@ -498,8 +405,6 @@ int main()
 	driving_calls_throw_the_first_exception_of_their_functions();
 	exceptions_of_an_inner_wheel_come_out_of_its_own_call();
 	coroutines_throw_as_functions_do();
-	coroutines_sleep();
-	sleeps_end_when_a_stop_is_requested();
 	stops_and_ends_race();
 	alarms_run_as_long_as_they_live();
 	function_may_destroy_a_wheel_that_a_member_drives();

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # This checks that the C++ interface compiles without a warning in C++20 and 23 with the installed
-# compilers, and runs programs that use it. The one of senders is left out where a compiler finds no
-# stdexec (a folder of $CPLUS_INCLUDE_PATH), or is too old for it.
+# compilers, also without exceptions, and runs programs that use it, and a plugin. The one of
+# senders is left out where a compiler finds no stdexec (a folder of $CPLUS_INCLUDE_PATH), or is too
+# old for it.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -31,4 +32,15 @@ for compiler in "$CXX" $(command -v g++ clang++); do
 			"$folder/program" || exit 1
 		done
 	done
+done
+
+# With the library in the program, and as a shared one.
+for library in "$BUILD/libtimingwheel.a -rdynamic" "-L$BUILD -ltimingwheel"; do
+	# shellcheck disable=SC2086 # several flags
+	"$CXX" -std=c++20 $flags -fno-exceptions -fno-rtti -fsyntax-only -x c++ \
+		include/timingwheel/timingwheel.hpp -Wno-pragma-once-outside-header &&
+		"$CXX" -std=c++20 $flags -fPIC -shared -fvisibility=hidden \
+			test/cxx/plugin/plugin.cpp -o "$folder/plugin.so" &&
+		"$CXX" -std=c++20 $flags test/cxx/plugin/host.cpp $library -ldl -o "$folder/host" &&
+		LD_LIBRARY_PATH=$BUILD "$folder/host" "$folder/plugin.so" || exit 1
 done
