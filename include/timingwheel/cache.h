@@ -229,8 +229,8 @@ struct tw_cache_options {
 	/* How much lifetimes vary, < 1; 0 means 0.05, a negative number not at all. Each lifetime
 	 * is multiplied by a random number above 1 - jitter and at most 1. */
 	double jitter;
-	/* The largest number of entries. A cache that is made without any limit keeps no order of
-	 * eviction, and can't get a limit later. */
+	/* The largest number of entries; 0 sets no limit, so a size of 0 keeps all. A cache made
+	 * without any limit keeps no order of eviction, and can't get a limit later. */
 	uint64_t max_entries;
 	/* The largest sum of weights. Without `weigh` the weight of an entry is its memory in
 	 * bytes: 48, the key rounded up to 8, and the value, together rounded up to a cell, which
@@ -299,9 +299,9 @@ struct tw_cache_options {
 /*
  * Makes a cache whose entries live for `expire` nanoseconds, unless a call gives another lifetime.
  *
- * `expire` must be > 0. TW_FOREVER means that entries do not expire. `options` is copied and may be
- * NULL, for the defaults. *cache is NULL unless the status is TW_OK. Costs about 5 KiB a shard, and
- * the threads of a wheel if the cache makes its own. Needs no room in a given wheel's queue.
+ * `expire` must be > 0; TW_FOREVER never ends. It counts by the wheel's clock: in a suspension of
+ * the machine only if a given wheel has TW_CLOCK_BOOTTIME. `options` is copied and may be NULL.
+ * *cache is NULL unless the status is TW_OK. Costs 5 KiB a shard, and the threads of its own wheel.
  *
  * Returns:
  *   TW_OK         the caller owns *cache, until tw_cache_destroy
