@@ -28,6 +28,13 @@ enum { ADVICE_HUGE = MADV_HUGEPAGE, ADVICE_SMALL = MADV_NOHUGEPAGE };
 #else
 enum { ADVICE_HUGE = POSIX_MADV_NORMAL, ADVICE_SMALL = POSIX_MADV_NORMAL };
 #endif
+#if defined(MADV_COLLAPSE)
+enum { ADVICE_COLLAPSE = MADV_COLLAPSE };
+#elif defined(__linux__)
+enum { ADVICE_COLLAPSE = 25 }; /* C libraries learned of it later than kernels, from 6.1 on */
+#else
+enum { ADVICE_COLLAPSE = POSIX_MADV_NORMAL };
+#endif
 #ifdef MADV_POPULATE_WRITE
 enum { ADVICE_POPULATE = MADV_POPULATE_WRITE };
 #else
@@ -109,8 +116,11 @@ void pages_use_huge(void *memory, size_t size, bool huge)
 	(void)madvise(memory, size, huge ? ADVICE_HUGE : ADVICE_SMALL);
 }
 
-void pages_populate(void *memory, size_t size)
+/* The first advice is for memory that has some small pages already, the second for the others. */
+void pages_make_huge(void *memory, size_t size)
 {
+	pages_use_huge(memory, size, true);
+	(void)madvise(memory, size, ADVICE_COLLAPSE);
 	(void)madvise(memory, size, ADVICE_POPULATE);
 }
 

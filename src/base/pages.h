@@ -36,7 +36,7 @@ size_t pages_size(void);
 /* Gives whole pages back to the system; after that they read as zero. Returns false if they
  * stay. */
 bool pages_release(void *memory, size_t size);
-/* Touches all pages of the memory, as far as the system can. */
-void pages_populate(void *memory, size_t size);
+/* Touches all pages of the memory, and makes them huge, as far as the system can. */
+void pages_make_huge(void *memory, size_t size);
 
 #endif

@@ -1,44 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slab is a depot of free blocks with stripes in front, from which threads take, and bins, by
+ * A slab is chunks of free blocks with stripes in front, from which threads take, and bins, by
  * which they give back.
  *
  * Invariants:
- *   a block is in one place: in use, in a bin, in a stripe, in a magazine of the depot, or free in
- *     its chunk
- *   the slab writes to no free block, except to those that are magazines
- *   a chunk with a free block is in `with_free`; a chunk without is in `used_up`; the spare chunk
- *     is in no list
- *   free_count is the sum of the chunks' free_count; depot_count is the number of the depot's
- *     blocks
- *   out + depot_count + free_count is the number of blocks in the chunks of both lists, less those
- *     whose pages a trim is giving back
+ *   a block is in one place: in use, in a bin, in a stripe, or free in its chunk
+ *   a chunk is in the list of what it is good for, but while a thread prepares it
+ *   present and empty are the sums of the chunks'; held is present and the headers, in bytes
+ *   out is the number of blocks that are not free in a chunk, less those whose pages are going
+ *     back to the system
  *
- * Who owns what: a stripe belongs to the thread that set its flag, a bin to its thread. The depot
- * and the chunks are under the lock. While a trim gives pages back, their blocks are in use by it.
+ * Who owns what: a stripe belongs to the thread that set its flag, a bin to its thread. The chunks
+ * are under the lock. While a thread gives pages back, their blocks are in use by it.
  *
  * The threads that set timers take blocks, the owner and the workers give them back. With glibc,
  * malloc and free in different threads cost 110 to 230 ns a pair; the slab costs about 10.
  *
- * Blocks travel in magazines (Bonwick, 2001). A magazine is a free block with the addresses of
- * other free blocks in it: 15 blocks of 128 bytes. Threads pass free blocks on without touching
- * them, so the thread that takes one does not wait for lines that another core wrote last.
- *
- * A thread takes a block from the stripe that its identity selects: an unpacked magazine under a
- * flag. If the flag is set, it goes on to the next stripe and does not wait, so a thread that is
- * descheduled inside a stripe delays no other. It refills an empty stripe from the depot, or from a
- * chunk. A thread that gives back fills magazines in its bin and passes them to the depot. If the
- * lock is taken, it keeps them, because the owner must not wait.
+ * A thread takes a block from the stripe that its identity selects, under a flag: a stripe has all
+ * free blocks of a page, as a mask. If the flag is set, the thread goes on to the next stripe and
+ * does not wait, so a thread that is descheduled inside a stripe delays no other. A thread that
+ * gives back collects blocks in its bin and passes them to their chunks together. If the lock is
+ * taken, it keeps them, because the owner must not wait.
  *
  * Chunks are 2 MiB, so that the kernel can back each with a huge page: a million timers touched at
  * random miss the TLB otherwise. A small slab touches only the used part of its first chunk. A new
- * huge page costs the kernel about 100 us: the thread that finds a chunk nearly used up prepares
- * the next one, and no other thread waits for it.
+ * huge page costs the kernel about 100 us: one thread prepares it, under no lock that others need
+ * to take or give blocks of other chunks.
  *
- * A trim gives memory back to the system. The depot's blocks lie scattered over all chunks, so the
- * trim first returns them to their chunks. Then it gives back pages with free blocks only, and
- * chunks with free blocks only. Once the depot is empty, threads take blocks from chunks again,
- * on present and on absent pages.
+ * Present pages are used before absent ones, those in chunks that are in use before new chunks. A
+ * thread that empties pages gives some back to the system if more than an eighth of the slab's are
+ * empty: all of a chunk's, with absent pages between them, so that rows are long. The chunks take
+ * turns. A chunk that gives back a part has small pages from then on, so that the kernel does not
+ * fill the gap with a huge page; when all of it is absent and it is used again, it gets one.
  *
  * Under AddressSanitizer every block comes from malloc and goes to free, so that it detects uses
  * after free, and leaks.
@@ -46,236 +39,195 @@
 #include "slab.h"
 
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "counter.h"
 #include "pages.h"
-#include "prefetch.h"
-#include "sanitizer.h"
 #include "thread.h"
 
 static const bool slab_recycles = !SANITIZER_ADDRESS;
 
-/* The work of one step of a trim: it takes about 50 us. */
+/* Empty pages that a slab keeps, beside an eighth of its present pages. The model checker sets
+ * fewer. */
+#ifndef EMPTY_PAGES_KEPT
+#define EMPTY_PAGES_KEPT 64
+#endif
+
 enum {
-	BLOCKS_A_LOCK = 64,
-	LOCKS_A_STEP = 32,
-	PAGES_A_STEP = 256,
-	PAGES_A_CALL = 64,
-	CALL_IN_PAGES = 8 /* fixed cost of a system call or of searching a chunk, in pages */
+	STRIPE_BLOCKS = SLAB_STRIPE_PAGES, /* a refill ends when a stripe has that many blocks */
+	ROWS_AT_ONCE = 32                  /* from one chunk, at most */
 };
 
-struct slab_magazine {
-	struct slab_magazine *next;
-	size_t count;
-	void *blocks[];
-};
-
-static void slab_init_any(struct slab *slab, size_t block_size, size_t room)
+void slab_init_hooked(struct slab *slab, size_t block_size, const struct slab_hooks *hooks)
 {
-	size_t others = (room - sizeof(struct slab_magazine)) / sizeof(void *);
-
-	*slab = (struct slab){.block_size = block_size};
-	slab->magazine = (unsigned)(others < SLAB_MAGAZINE ? others : SLAB_MAGAZINE - 1);
-	list_init(&slab->with_free);
-	list_init(&slab->used_up);
+	*slab = (struct slab){
+		.block_size = block_size, .recycles = slab_recycles || hooks, .hooks = hooks};
+	slab->reciprocal = (uint32_t)(65535 / block_size) + 1;
+	for (int i = 0; i < SLAB_LISTS; i++)
+		list_init(&slab->chunks[i]);
 	pthread_mutex_init(&slab->lock, NULL);
+	pthread_mutex_init(&slab->growth, NULL);
 }
 
 void slab_init(struct slab *slab, size_t block_size)
 {
-	slab_init_any(slab, block_size, block_size);
-	slab->recycles = slab_recycles;
-	/* With 0, slab_give() finds every bin full and calls free(). */
-	if (!slab->recycles)
-		slab->magazine = 0;
-}
-
-void slab_init_hooked(struct slab *slab, size_t block_size, size_t room,
-		      const struct slab_hooks *hooks)
-{
-	slab_init_any(slab, block_size, room);
-	slab->recycles = true;
-	slab->hooks = hooks;
-}
-
-static void slab_unmap_all(struct list *chunks)
-{
-	struct list *link;
-
-	while ((link = list_take_first(chunks)))
-		pages_unmap_aligned(list_entry(link, struct chunk, link), CHUNK_SIZE);
+	slab_init_hooked(slab, block_size, NULL);
 }
 
 void slab_destroy(struct slab *slab)
 {
-	if (slab->spare)
-		pages_unmap_aligned(slab->spare, CHUNK_SIZE);
-	slab_unmap_all(&slab->with_free);
-	slab_unmap_all(&slab->used_up);
+	struct list *link;
+
+	for (int i = 0; i < SLAB_LISTS; i++)
+		while ((link = list_take_first(&slab->chunks[i])))
+			pages_unmap_aligned(list_entry(link, struct chunk, link), CHUNK_SIZE);
+	pthread_mutex_destroy(&slab->growth);
 	pthread_mutex_destroy(&slab->lock);
 }
 
 /* ---- Chunks; the caller has the lock ---- */
 
-/* Updates the slab's counts and lists for a chunk that had `free_before` free blocks and
- * `held_before` present pages. */
-static void slab_count(struct slab *slab, struct chunk *chunk, uint32_t free_before,
-		       uint32_t held_before)
+/* Returns the first chunk of a list, or NULL. */
+static struct chunk *slab_first(const struct slab *slab, enum slab_list list)
 {
-	slab->free_count += (size_t)chunk->free_count - free_before;
-	counter_add(&slab->held, ((uint64_t)chunk->held - held_before) * chunk->page_size);
-	if ((free_before > 0) == (chunk->free_count > 0))
-		return;
-	list_remove(&chunk->link);
-	list_append(chunk->free_count > 0 ? slab->with_free.next : &slab->used_up, &chunk->link);
+	struct list *first = slab->chunks[list].next;
+
+	return first == &slab->chunks[list] ? NULL : list_entry(first, struct chunk, link);
 }
 
-/* Adds a chunk with all blocks free, the spare one or a new one. Returns NULL if out of memory. */
-static struct chunk *slab_begin_chunk(struct slab *slab)
+static enum slab_list chunk_list(const struct chunk *chunk)
 {
-	struct chunk *chunk = slab->spare;
-	bool is_small = !chunk && slab->chunk_count == 0;
+	if (chunk->is_leaving)
+		return SLAB_LEAVING;
+	if (chunk->usable_count > 0)
+		return SLAB_USABLE;
+	if (!chunk_has_absent(chunk))
+		return SLAB_FULL;
+	return chunk->present == 0 && chunk->number > 0 ? SLAB_BLANK : SLAB_SPARSE;
+}
 
-	if (chunk)
-		counter_subtract(&slab->held, CHUNK_SIZE);
-	else
-		chunk = pages_map_aligned(CHUNK_SIZE);
-	slab->spare = NULL;
+/* Lists a chunk, which is in no list, as the first of its kind. */
+static void slab_list(struct slab *slab, struct chunk *chunk)
+{
+	list_append(slab->chunks[chunk_list(chunk)].next, &chunk->link);
+}
+
+static void slab_list_again(struct slab *slab, struct chunk *chunk)
+{
+	list_remove(&chunk->link);
+	slab_list(slab, chunk);
+}
+
+/* Counts `present` more present pages, and `empty` more empty ones. */
+static void slab_count(struct slab *slab, uint32_t present, uint32_t empty)
+{
+	slab->present += (size_t)(int32_t)present;
+	slab->empty += (size_t)(int32_t)empty;
+	counter_add(&slab->held, (uint64_t)(int32_t)present * CHUNK_PAGE);
+}
+
+/* ---- Growth ---- */
+
+/* Returns a new chunk, all of it absent, or NULL if out of memory or the hook refuses it. */
+static struct chunk *slab_new_chunk(struct slab *slab, size_t number)
+{
+	struct chunk *chunk = pages_map_aligned(CHUNK_SIZE);
+
 	if (!chunk)
 		return NULL;
 	/* A small slab touches only what it uses. */
-	pages_use_huge(chunk, CHUNK_SIZE, !is_small);
-	chunk_init(chunk, slab->chunk_count, slab->block_size, !is_small);
-	if (slab->hooks && !slab->hooks->begin(slab->hooks->argument, chunk)) {
-		pages_unmap_aligned(chunk, CHUNK_SIZE);
-		return NULL;
-	}
-	chunk->visit = slab->visit;
-	chunk->is_small = is_small;
-	slab->chunk_count++;
-	list_append(&slab->used_up, &chunk->link);
-	slab_count(slab, chunk, 0, 0);
-	return chunk;
+	pages_use_huge(chunk, CHUNK_SIZE, number > 0);
+	chunk->is_small = number == 0;
+	chunk_init(chunk, number, slab->block_size);
+	if (!slab->hooks || slab->hooks->begin(slab->hooks->argument, chunk))
+		return chunk;
+	pages_unmap_aligned(chunk, CHUNK_SIZE);
+	return NULL;
 }
 
-/*
- * Takes up to `most` free blocks of one chunk, without touching them. The last one in `blocks` has
- * the lowest address; a stripe hands it out first, so timers set one after another lie in order.
- */
-static unsigned slab_cut(struct slab *slab, void **blocks, unsigned most)
+/* Makes a blank chunk, or a new one, present. The caller has `growth` and the lock, which it has
+ * given up meanwhile. Returns false if out of memory. */
+static bool slab_prepare(struct slab *slab)
 {
-	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
-	uint32_t free_before;
-	uint32_t held_before;
-	unsigned count;
+	struct chunk *chunk = slab_first(slab, SLAB_BLANK);
+	size_t number = slab->chunk_count;
 
-	if (list_is_empty(&slab->with_free) && !(chunk = slab_begin_chunk(slab)))
-		return 0;
-	free_before = chunk->free_count;
-	held_before = chunk->held;
-	count = chunk_take(chunk, blocks, most);
-	slab_count(slab, chunk, free_before, held_before);
-	return count;
-}
-
-/* Gives `count` blocks back to their chunks. */
-static void slab_uncut(struct slab *slab, void **blocks, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++) {
-		struct chunk *chunk = chunk_of(blocks[i]);
-
-		chunk_give(chunk, blocks[i]);
-		slab_count(slab, chunk, chunk->free_count - 1, chunk->held);
-	}
-}
-
-/* Returns whether less than an eighth of a chunk is free, and no spare chunk is ready or in the
- * making. */
-static bool slab_wants_spare(const struct slab *slab)
-{
-	return slab->free_count < CHUNK_SIZE / 8 / slab->block_size && !slab->spare &&
-	       !slab->preparing;
-}
-
-/* Prepares the spare chunk if one is wanted. The caller has no lock and no stripe. */
-static void slab_prepare(struct slab *slab)
-{
-	struct chunk *chunk;
-	bool wants;
-
-	pthread_mutex_lock(&slab->lock);
-	wants = slab_wants_spare(slab);
-	slab->preparing |= wants;
+	if (chunk)
+		list_remove(&chunk->link);
 	pthread_mutex_unlock(&slab->lock);
-	if (!wants)
-		return;
-	chunk = pages_map_aligned(CHUNK_SIZE);
-	if (chunk) {
-		pages_use_huge(chunk, CHUNK_SIZE, true);
-		pages_populate(chunk, CHUNK_SIZE);
+	if (chunk)
+		number = chunk->number;
+	else
+		chunk = slab_new_chunk(slab, number);
+	if (chunk && number > 0) {
+		pages_make_huge(chunk, CHUNK_SIZE);
+		chunk->is_small = false;
+		chunk_fill(chunk);
 	}
 	pthread_mutex_lock(&slab->lock);
-	slab->spare = chunk;
-	counter_add(&slab->held, chunk ? CHUNK_SIZE : 0);
-	slab->preparing = false;
+	if (!chunk)
+		return false;
+	if (number == slab->chunk_count) {
+		slab->chunk_count++;
+		counter_add(&slab->held, CHUNK_FIRST * CHUNK_PAGE);
+	}
+	slab_count(slab, chunk->present, chunk->empty);
+	slab_list(slab, chunk);
+	return true;
+}
+
+/* Gets blocks for the caller, which has the lock and gets it back. Returns false if out of
+ * memory. */
+static bool slab_grow(struct slab *slab)
+{
+	bool has_grown;
+
 	pthread_mutex_unlock(&slab->lock);
+	pthread_mutex_lock(&slab->growth);
+	pthread_mutex_lock(&slab->lock);
+	has_grown = slab_first(slab, SLAB_USABLE) || slab_first(slab, SLAB_SPARSE) ||
+		    slab_prepare(slab);
+	pthread_mutex_unlock(&slab->growth);
+	return has_grown;
 }
 
 /* ---- Taking ---- */
 
-static void slab_fetch(const void *block)
+/* Takes the free blocks of a page. Returns false if there is no chunk to take from. */
+static bool slab_take_page(struct slab *slab, struct chunk_blocks *blocks)
 {
-	prefetch_to_write(block);
-	prefetch_to_write((const char *)block + CACHE_LINE);
-}
+	struct chunk *chunk = slab_first(slab, SLAB_USABLE);
+	bool is_absent = !chunk;
+	uint32_t empty;
 
-/* Takes a magazine's blocks from the depot; the last one is the magazine's own. Under the lock. */
-static unsigned slab_take_magazine(struct slab *slab, void **blocks)
-{
-	struct slab_magazine *magazine = slab->magazines;
-	unsigned count;
-
-	if (!magazine)
-		return 0;
-	slab->magazines = magazine->next;
-	if (slab->magazines)
-		slab_fetch(slab->magazines); /* for the next thread */
-	count = (unsigned)magazine->count;
-	memcpy(blocks, magazine->blocks, count * sizeof(*blocks));
-	blocks[count] = magazine;
-	slab->depot_count -= count + 1;
-	return count + 1;
-}
-
-/* Refills the stripe with one block of malloc, or with none if out of memory. */
-static void slab_refill_from_malloc(struct slab *slab, struct slab_stripe *stripe)
-{
-	stripe->blocks[0] = aligned_alloc(slab->block_size & -slab->block_size, slab->block_size);
-	stripe->count = stripe->blocks[0] != NULL;
-}
-
-/* Refills an empty stripe, if there is memory. Returns whether a spare chunk is wanted. */
-static bool slab_refill(struct slab *slab, struct slab_stripe *stripe)
-{
-	bool wants = false;
-
-	if (!slab->recycles) {
-		slab_refill_from_malloc(slab, stripe);
+	if (!chunk && !(chunk = slab_first(slab, SLAB_SPARSE)))
 		return false;
-	}
+	empty = chunk->empty;
+	if (is_absent)
+		chunk_take_absent(chunk, blocks);
+	else
+		chunk_take(chunk, blocks);
+	slab_count(slab, is_absent, chunk->empty - empty);
+	if (is_absent ? !chunk_has_absent(chunk) : chunk->usable_count == 0)
+		slab_list_again(slab, chunk);
+	return true;
+}
+
+/* Refills an empty stripe, if there is memory. */
+static void slab_refill(struct slab *slab, struct slab_stripe *stripe)
+{
+	unsigned blocks = 0;
+
 	pthread_mutex_lock(&slab->lock);
-	stripe->count = slab_take_magazine(slab, stripe->blocks);
-	if (stripe->count == 0) {
-		stripe->count = slab_cut(slab, stripe->blocks, slab->magazine + 1);
-		wants = slab_wants_spare(slab);
-	}
-	counter_add(&slab->out, stripe->count);
+	while (!slab_take_page(slab, &stripe->blocks))
+		if (!slab_grow(slab))
+			break;
+	blocks = (unsigned)__builtin_popcountll(stripe->blocks.mask);
+	/* Pages that have few free blocks come together. */
+	while (blocks > 0 && blocks < STRIPE_BLOCKS && slab_first(slab, SLAB_USABLE) &&
+	       slab_take_page(slab, &stripe->more[stripe->count]))
+		blocks += (unsigned)__builtin_popcountll(stripe->more[stripe->count++].mask);
+	counter_add(&slab->out, blocks);
 	pthread_mutex_unlock(&slab->lock);
-	for (unsigned i = stripe->count; slab->fetches && i > 0; i--)
-		slab_fetch(stripe->blocks[i - 1]);
-	return wants;
 }
 
 static inline bool slab_try_stripe(struct slab_stripe *stripe)
@@ -319,295 +271,218 @@ static void slab_leave_stripe(struct slab_stripe *stripe)
 	atomic_store_explicit(&stripe->busy, false, memory_order_release);
 }
 
-/* Refills the empty stripe, takes a block from it and leaves it. Returns NULL if out of memory. */
+/* Takes a block of the stripe, which must have one. */
+static void *stripe_take(const struct slab *slab, struct slab_stripe *stripe)
+{
+	uint64_t mask = stripe->blocks.mask;
+
+	stripe->blocks.mask = mask & (mask - 1);
+	return stripe->blocks.page + (size_t)__builtin_ctzll(mask) * slab->block_size;
+}
+
+/* Takes a block where the page in use has none left, and leaves the stripe. */
 static __attribute__((noinline)) void *slab_take_refilled(struct slab *slab,
 							  struct slab_stripe *stripe)
 {
-	bool wants_spare = slab_refill(slab, stripe);
-	void *block = stripe->count > 0 ? stripe->blocks[--stripe->count] : NULL;
+	void *block = NULL;
 
+	if (!slab->recycles) {
+		slab_leave_stripe(stripe);
+		return aligned_alloc(slab->block_size & -slab->block_size, slab->block_size);
+	}
+	if (stripe->count > 0) {
+		stripe->count--;
+		stripe->blocks.page = stripe->more[stripe->count].page;
+		stripe->blocks.mask = stripe->more[stripe->count].mask;
+	} else {
+		slab_refill(slab, stripe);
+	}
+	if (stripe->blocks.mask != 0)
+		block = stripe_take(slab, stripe);
 	slab_leave_stripe(stripe);
-	if (wants_spare)
-		slab_prepare(slab);
 	return block;
 }
 
-/* The stripe nearly always has a block. */
 void *slab_take(struct slab *slab)
 {
 	struct slab_stripe *stripe = slab_enter_stripe(slab);
 	void *block;
 
-	if (stripe->count == 0)
+	if (stripe->blocks.mask == 0)
 		return slab_take_refilled(slab, stripe);
-	block = stripe->blocks[--stripe->count];
+	block = stripe_take(slab, stripe);
 	slab_leave_stripe(stripe);
 	return block;
 }
 
-/* ---- Giving back ---- */
+/* ---- Giving pages back to the system ---- */
 
-/* Makes `block` a magazine of the blocks in the bin. */
-static void slab_fill_magazine(struct slab_bin *bin, void *block)
+/* Rows of a chunk on their way to the system. */
+struct slab_release {
+	struct chunk *chunk;
+	unsigned count;
+	struct chunk_row rows[ROWS_AT_ONCE];
+};
+
+/* Returns whether empty pages are to go back. Under the lock. */
+static bool slab_has_surplus(const struct slab *slab)
 {
-	struct slab_magazine *magazine = block;
-
-	bin->full += bin->count + 1;
-	magazine->count = bin->count;
-	memcpy(magazine->blocks, bin->blocks, bin->count * sizeof(*bin->blocks));
-	magazine->next = bin->magazines;
-	if (!bin->magazines)
-		bin->last = magazine;
-	bin->magazines = magazine;
-	bin->count = 0;
+	return slab->empty > EMPTY_PAGES_KEPT + slab->present / 8 && slab_first(slab, SLAB_USABLE);
 }
 
-/* Moves the bin's full magazines to the depot. Under the lock. */
-static void slab_put_magazines(struct slab *slab, struct slab_bin *bin)
+/* Finds rows of the usable chunk that has waited longest. Under the lock. */
+static void slab_begin_release(struct slab *slab, struct slab_release *release)
 {
-	bin->last->next = slab->magazines;
-	slab->magazines = bin->magazines;
-	bin->magazines = NULL;
-	slab->depot_count += bin->full;
-	counter_add(&slab->given, bin->full);
-	counter_subtract(&slab->out, bin->full);
-	bin->full = 0;
+	struct chunk *chunk = list_entry(slab->chunks[SLAB_USABLE].previous, struct chunk, link);
+
+	release->chunk = chunk;
+	release->count = chunk_find_rows(chunk, release->rows, ROWS_AT_ONCE);
+	chunk->is_leaving = true;
+	slab->empty -= chunk->empty;
+	slab_list_again(slab, chunk);
+}
+
+/* Returns whether the hook allows all of a row's present pages to go. */
+static bool slab_may_forget(struct slab *slab, struct chunk *chunk, const struct chunk_row *row)
+{
+	if (!slab->hooks)
+		return true;
+	for (size_t page = row->first; page < row->end; page++)
+		if (chunk_is_present(chunk, page) &&
+		    !slab->hooks->forget(slab->hooks->argument, chunk, chunk_page(chunk, page)))
+			return false;
+	return true;
+}
+
+/* Gives rows back to the system. Returns a bit for each that is absent now. Under no lock. */
+static uint32_t slab_release_rows(struct slab *slab, const struct slab_release *release)
+{
+	struct chunk *chunk = release->chunk;
+	uint32_t gone = 0;
+
+	/* Keeps the kernel from filling the gaps with a huge page again. */
+	if (!chunk->is_small)
+		pages_use_huge(chunk, CHUNK_SIZE, false);
+	chunk->is_small = true;
+	for (unsigned i = 0; i < release->count; i++) {
+		const struct chunk_row *row = &release->rows[i];
+		size_t size = (size_t)(row->end - row->first) * CHUNK_PAGE;
+
+		if (slab_may_forget(slab, chunk, row) &&
+		    pages_release(chunk_page(chunk, row->first), size))
+			gone |= (uint32_t)1 << i;
+	}
+	return gone;
+}
+
+/* Makes the rows that are gone absent. Under the lock. */
+static void slab_end_release(struct slab *slab, const struct slab_release *release, uint32_t gone)
+{
+	struct chunk *chunk = release->chunk;
+	uint32_t present = chunk->present;
+
+	for (unsigned i = 0; i < release->count; i++)
+		if (gone >> i & 1)
+			chunk_forget_row(chunk, &release->rows[i]);
+	chunk->is_leaving = false;
+	slab_count(slab, chunk->present - present, chunk->empty);
+	slab_list_again(slab, chunk);
+}
+
+/* ---- Giving blocks back ---- */
+
+/* Counts a page of the chunk that has got its first free block, or its last. Under the lock. */
+static __attribute__((noinline)) void slab_give_page(struct slab *slab, struct chunk *chunk,
+						     size_t page)
+{
+	uint32_t usable = chunk->usable_count;
+	uint32_t empty = chunk->empty;
+
+	chunk_give_page(chunk, page);
+	if (!chunk->is_leaving)
+		slab->empty += chunk->empty - empty;
+	if (usable == 0)
+		slab_list_again(slab, chunk);
+}
+
+/* Gives a block back to its chunk. Under the lock. */
+static inline void slab_give_block(struct slab *slab, void *block)
+{
+	struct chunk *chunk = chunk_of(block);
+	size_t offset = (uintptr_t)block & (CHUNK_SIZE - 1);
+	size_t slot = offset % CHUNK_PAGE * slab->reciprocal >> 16;
+
+	if (chunk_give(chunk, offset / CHUNK_PAGE, (uint64_t)1 << slot))
+		slab_give_page(slab, chunk, offset / CHUNK_PAGE);
+}
+
+/* Gives the bin's blocks back to their chunks. Returns their number. Under the lock. */
+static unsigned slab_empty_bin(struct slab *slab, struct slab_bin *bin)
+{
+	unsigned count = bin->count;
+
+	for (unsigned i = 0; i < count; i++)
+		slab_give_block(slab, bin->blocks[i]);
+	for (void *block = bin->more; block; block = bin->more, count++) {
+		bin->more = *(void **)block;
+		slab_give_block(slab, block);
+	}
+	bin->count = 0;
+	counter_subtract(&slab->out, count);
+	return count;
+}
+
+/* Empties the bin, and gives back some rows of pages: about as many as pages may have become empty,
+ * and `more`. Under the lock, which it gives up. */
+static void slab_flush_locked(struct slab *slab, struct slab_bin *bin, size_t more)
+{
+	struct slab_release release;
+	size_t most = slab_empty_bin(slab, bin) + more;
+
+	for (size_t rows = 0; rows < most && slab_has_surplus(slab); rows += release.count + 1) {
+		uint32_t gone;
+
+		slab_begin_release(slab, &release);
+		pthread_mutex_unlock(&slab->lock);
+		gone = slab_release_rows(slab, &release);
+		pthread_mutex_lock(&slab->lock);
+		slab_end_release(slab, &release, gone);
+	}
+	pthread_mutex_unlock(&slab->lock);
 }
 
 void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 {
-	if (!slab->recycles) {
-		free(block);
-		return;
-	}
-	slab_fill_magazine(bin, block);
-	if (pthread_mutex_trylock(&slab->lock) == 0) {
-		slab_put_magazines(slab, bin);
-		pthread_mutex_unlock(&slab->lock);
-	}
+	*(void **)block = bin->more;
+	bin->more = block;
+	if (pthread_mutex_trylock(&slab->lock) == 0)
+		slab_flush_locked(slab, bin, 0);
 }
 
 void slab_flush(struct slab *slab, struct slab_bin *bin)
 {
-	if (bin->count > 0)
-		slab_fill_magazine(bin, bin->blocks[--bin->count]);
-	if (!bin->magazines)
+	if (bin->count == 0 && !bin->more)
 		return;
 	pthread_mutex_lock(&slab->lock);
-	slab_put_magazines(slab, bin);
-	pthread_mutex_unlock(&slab->lock);
+	/* Threads that gave back while others did may have left some. */
+	slab_flush_locked(slab, bin, slab->chunk_count * ROWS_AT_ONCE);
 }
+
+/* ---- Asking ---- */
 
 struct chunk_used slab_find_used(struct slab *slab, const struct chunk *chunk, size_t number)
 {
-	struct chunk_used used = {number, UINT64_MAX};
+	struct chunk_used used;
 
-	if (pthread_mutex_trylock(&slab->lock) == 0) {
-		used = chunk_find_used(chunk, number);
-		pthread_mutex_unlock(&slab->lock);
-	} else if (chunk->block_count - number < 64) {
-		used.mask = ((uint64_t)1 << (chunk->block_count - number)) - 1;
-	}
+	if (pthread_mutex_trylock(&slab->lock) != 0)
+		return chunk_find_any(chunk, number);
+	used = chunk_find_used(chunk, number);
+	pthread_mutex_unlock(&slab->lock);
 	return used;
 }
-
-/* ---- Giving memory back to the system ---- */
 
 struct slab_use slab_use(const struct slab *slab)
 {
 	return (struct slab_use){.held = counter_read(&slab->held),
 				 .in_use = counter_read(&slab->out) * slab->block_size};
-}
-
-uint64_t slab_traffic(const struct slab *slab)
-{
-	/* Every block taken is out, or was given back. */
-	return (2 * counter_read(&slab->given) + counter_read(&slab->out)) * slab->block_size;
-}
-
-uint64_t slab_surplus(const struct slab *slab)
-{
-	uint64_t given = (counter_read(&slab->given) - slab->trimmed_given) * slab->block_size;
-	struct slab_use use = slab_use(slab);
-	uint64_t unused = use.held > use.in_use ? use.held - use.in_use : 0;
-
-	/* More than half of the blocks that kept pages in the last trim are gone now. */
-	if (counter_read(&slab->out) < slab->trimmed_out / 2)
-		return unused;
-	return unused < given ? unused : given;
-}
-
-/* Returns the blocks of all stripes to their chunks: each of them keeps a page from going. */
-static void slab_empty_stripes(struct slab *slab)
-{
-	for (int i = 0; i < SLAB_STRIPES; i++) {
-		struct slab_stripe *stripe = &slab->stripes[i];
-
-		if (!slab_try_stripe(stripe))
-			continue;
-		pthread_mutex_lock(&slab->lock);
-		slab_uncut(slab, stripe->blocks, stripe->count);
-		counter_add(&slab->given, stripe->count);
-		counter_subtract(&slab->out, stripe->count);
-		pthread_mutex_unlock(&slab->lock);
-		stripe->count = 0;
-		slab_leave_stripe(stripe);
-	}
-}
-
-static void slab_begin_trim(struct slab *slab)
-{
-	struct chunk *spare;
-
-	slab_empty_stripes(slab);
-	pthread_mutex_lock(&slab->lock);
-	slab->visit++;
-	slab->to_collect = slab->depot_count;
-	slab->begun_given = counter_read(&slab->given);
-	slab->begun_out = counter_read(&slab->out);
-	spare = slab->spare;
-	slab->spare = NULL;
-	counter_subtract(&slab->held, spare ? CHUNK_SIZE : 0);
-	pthread_mutex_unlock(&slab->lock);
-	if (spare)
-		pages_unmap_aligned(spare, CHUNK_SIZE);
-}
-
-/* Returns some of the depot's blocks to their chunks, as many in total as it had at the
- * beginning. */
-static void slab_collect(struct slab *slab)
-{
-	for (int i = 0; i < LOCKS_A_STEP && slab->to_collect > 0; i++) {
-		pthread_mutex_lock(&slab->lock);
-		for (unsigned done = 0; done < BLOCKS_A_LOCK && slab->to_collect > 0;) {
-			void *blocks[SLAB_MAGAZINE];
-			unsigned count = slab_take_magazine(slab, blocks);
-
-			done += count;
-			slab_uncut(slab, blocks, count);
-			/* Other threads may have taken the rest. */
-			slab->to_collect = count > 0 && count < slab->to_collect
-						   ? slab->to_collect - count
-						   : 0;
-		}
-		pthread_mutex_unlock(&slab->lock);
-	}
-}
-
-/* Returns a chunk that this trim has not fully searched, or NULL if it is done. Under the lock. */
-static struct chunk *slab_next_to_look_at(struct slab *slab)
-{
-	struct chunk *chunk = list_entry(slab->with_free.next, struct chunk, link);
-
-	if (list_is_empty(&slab->with_free))
-		return NULL;
-	if (chunk->visit != slab->visit)
-		chunk_begin_look(chunk);
-	chunk->visit = slab->visit;
-	return chunk_is_looked_at(chunk) ? NULL : chunk;
-}
-
-/* Takes a row of free pages of the chunk. Returns false, and moves the chunk to the end of its
- * list, if all pages have been searched. Under the lock. */
-static bool slab_take_pages(struct slab *slab, struct chunk *chunk, struct chunk_pages *pages)
-{
-	uint32_t free_before = chunk->free_count;
-
-	if (chunk_take_pages(chunk, PAGES_A_CALL, pages)) {
-		slab_count(slab, chunk, free_before, chunk->held);
-		return true;
-	}
-	list_remove(&chunk->link);
-	list_append(&slab->with_free, &chunk->link);
-	return false;
-}
-
-/* Gives the pages back to the system. Returns false if they stay. Under no lock. */
-static bool slab_release_pages(struct slab *slab, struct chunk *chunk,
-			       const struct chunk_pages *pages)
-{
-	size_t size = (size_t)(pages->end - pages->first) * chunk->page_size;
-
-	if (slab->hooks && !slab->hooks->forget(slab->hooks->argument, chunk, pages))
-		return false;
-	/* Keeps the kernel from filling the gap with a huge page again. */
-	if (!chunk->is_small)
-		pages_use_huge(chunk, CHUNK_SIZE, false);
-	chunk->is_small = true;
-	return pages_release((char *)chunk + (size_t)pages->first * chunk->page_size, size);
-}
-
-/* Frees the blocks of `pages`. `are_gone` says that the pages went back to the system. */
-static void slab_give_pages(struct slab *slab, struct chunk *chunk, const struct chunk_pages *pages,
-			    bool are_gone)
-{
-	uint32_t free_before;
-	uint32_t held_before;
-
-	pthread_mutex_lock(&slab->lock);
-	free_before = chunk->free_count;
-	held_before = chunk->held;
-	chunk_give_pages(chunk, pages, are_gone);
-	slab_count(slab, chunk, free_before, held_before);
-	pthread_mutex_unlock(&slab->lock);
-}
-
-/* Removes a chunk with free blocks only from the slab. Under the lock. */
-static void slab_forget_chunk(struct slab *slab, struct chunk *chunk)
-{
-	list_remove(&chunk->link);
-	slab->chunk_count--;
-	slab->free_count -= chunk->free_count;
-	counter_subtract(&slab->held, (uint64_t)chunk->held * chunk->page_size);
-}
-
-/* Gives back a chunk, or some pages of one. Returns the cost in pages, or 0 if the trim is done. */
-static unsigned slab_release_some(struct slab *slab)
-{
-	struct chunk_pages pages = {0};
-	struct chunk *chunk;
-	bool is_unused;
-	bool found;
-
-	pthread_mutex_lock(&slab->lock);
-	chunk = slab_next_to_look_at(slab);
-	is_unused = chunk && !slab->hooks && chunk_is_unused(chunk);
-	found = chunk && !is_unused && slab_take_pages(slab, chunk, &pages);
-	if (is_unused)
-		slab_forget_chunk(slab, chunk);
-	pthread_mutex_unlock(&slab->lock);
-	if (!chunk)
-		return 0;
-	if (is_unused)
-		pages_unmap_aligned(chunk, CHUNK_SIZE);
-	else if (found)
-		slab_give_pages(slab, chunk, &pages, slab_release_pages(slab, chunk, &pages));
-	return is_unused ? PAGES_A_STEP : CALL_IN_PAGES + pages.end - pages.first;
-}
-
-bool slab_trim(struct slab *slab)
-{
-	if (!slab->is_trimming) {
-		if (counter_read(&slab->held) == 0)
-			return false;
-		slab_begin_trim(slab);
-		slab->is_trimming = true;
-		return true;
-	}
-	if (slab->to_collect > 0) {
-		slab_collect(slab);
-		return true;
-	}
-	for (unsigned cost = 0; cost < PAGES_A_STEP;) {
-		unsigned more = slab_release_some(slab);
-
-		if (more == 0) {
-			slab->is_trimming = false;
-			slab->trimmed_given = slab->begun_given;
-			slab->trimmed_out = slab->begun_out;
-			return false;
-		}
-		cost += more;
-	}
-	return true;
 }

@@ -15,7 +15,6 @@
 #include "base/thread.h"
 #include "drains.h"
 #include "keyless.h"
-#include "memory.h"
 
 enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes at most as long as this */
 

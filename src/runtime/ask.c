@@ -9,7 +9,6 @@
 #include "base/thread.h"
 #include "apply.h"
 #include "keyless.h"
-#include "memory.h"
 
 enum {
 	TURNS_A_POLL = 64,
@@ -33,7 +32,7 @@ static void owner_end_visit(struct owner *owner)
  * driven or called since. Under the drive lock. */
 static inline bool owner_rests(struct owner *owner, tw_duration now)
 {
-	return owner_may_rest(owner, now) && !owner_has_changes(owner) &&
+	return now < owner->rests_until && !owner_has_changes(owner) &&
 	       command_queue_count(&owner->queue) == 0 && event_count_is_settled(&owner->event);
 }
 
@@ -191,6 +190,7 @@ static void wheel_drive_towards(struct tw_wheel *wheel, const struct moment *mom
 	/* What the last turn has left half done. */
 	if (moment_has_come(moment) && owner_is_busy(owner))
 		(void)wheel_turn_while_due(wheel, SIZE_MAX);
+	job_flush(&wheel->owner.out.target, &wheel->owner.out.bin);
 	wheel_end_question(wheel);
 }
 

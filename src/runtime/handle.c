@@ -15,40 +15,25 @@
 
 #include "base/pages.h"
 
-enum { INDEX_BITS = 28 };
+static const uint64_t last_generation = ((uint64_t)1 << (64 - HANDLE_INDEX_BITS)) - 1;
+static const uint64_t last_forgotten = ((uint64_t)1 << (64 - HANDLE_INDEX_BITS - 4)) - 1;
 
-static const uint64_t last_generation = ((uint64_t)1 << (64 - INDEX_BITS)) - 1;
-static const uint64_t last_forgotten = ((uint64_t)1 << (64 - INDEX_BITS - 4)) - 1;
-
-_Static_assert(offsetof(struct timer, place) > offsetof(struct timer, job) &&
-		       offsetof(struct timer, epoch) > offsetof(struct timer, job) &&
-		       offsetof(struct alarm, word) > sizeof(struct timer),
+_Static_assert(offsetof(struct timer, place) >= sizeof(void *) &&
+		       offsetof(struct timer, epoch) >= sizeof(void *),
 	       "the slab leaves alone what an old id may look at");
-
-enum { CHUNK_HANDLES = (CHUNK_SIZE - CHUNK_HEADER) / sizeof(struct alarm) };
 
 /* Searching a chunk for memory in use takes as long as looking at this many handles. */
 enum { LOOKS_A_CHUNK = 8 };
 
 /* An id's bits can name this many chunks. */
-static const size_t most_chunks = (((size_t)1 << INDEX_BITS) - 1) / CHUNK_HANDLES + 1;
-
-static struct alarm *chunk_handle(const struct chunk *chunk, size_t number)
-{
-	return chunk_block(chunk, sizeof(struct alarm), number);
-}
-
-uint64_t handle_generation(uint64_t id)
-{
-	return id >> INDEX_BITS;
-}
+static const size_t most_chunks = (((size_t)1 << HANDLE_INDEX_BITS) - 1) / CHUNK_NUMBERS + 1;
 
 /* The words of a new chunk's handles are 0: free, of no generation yet. */
 static bool handle_table_begin_chunk(void *argument, struct chunk *chunk)
 {
 	struct handle_table *table = argument;
 
-	if ((chunk->number + 1) * CHUNK_HANDLES > (size_t)1 << INDEX_BITS)
+	if ((chunk->number + 1) * CHUNK_NUMBERS > (size_t)1 << HANDLE_INDEX_BITS)
 		return false;
 	/* relaxed: published with the chunk. */
 	atomic_store_explicit(&chunk->floor, 1, memory_order_relaxed);
@@ -61,17 +46,18 @@ static bool handle_table_begin_chunk(void *argument, struct chunk *chunk)
  * The generations of these handles are about to become 0. Their next ones follow after all that
  * there were. A handle that has had very many keeps its memory: the others would lose as many.
  */
-static bool handle_table_forget(void *argument, struct chunk *chunk,
-				const struct chunk_pages *pages)
+static bool handle_table_forget(void *argument, struct chunk *chunk, const void *block)
 {
+	const struct alarm *handles = block;
+
 	/* relaxed, here and below: the handles are free, and no other thread changes the floor. The
 	 * next user of one of them takes it from the slab. */
 	uint64_t floor = atomic_load_explicit(&chunk->floor, memory_order_relaxed);
 
 	(void)argument;
-	for (size_t i = pages->first_block; i < pages->end_block; i++) {
+	for (size_t i = 0; i < HANDLES_A_PAGE; i++) {
 		uint64_t generation = alarm_generation(
-			atomic_load_explicit(&chunk_handle(chunk, i)->word, memory_order_relaxed));
+			atomic_load_explicit(&handles[i].word, memory_order_relaxed));
 
 		floor = generation > floor ? generation : floor;
 	}
@@ -88,9 +74,7 @@ bool handle_table_init(struct handle_table *table)
 	if (!table->chunks)
 		return false;
 	table->hooks = (struct slab_hooks){handle_table_begin_chunk, handle_table_forget, table};
-	slab_init_hooked(&table->slab, sizeof(struct alarm), offsetof(struct alarm, timer.job),
-			 &table->hooks);
-	table->slab.fetches = true;
+	slab_init_hooked(&table->slab, sizeof(struct alarm), &table->hooks);
 	return true;
 }
 
@@ -103,26 +87,9 @@ void handle_table_destroy(struct handle_table *table)
 static uint64_t handle_id(const struct alarm *alarm, uint64_t generation)
 {
 	const struct chunk *chunk = chunk_of(alarm);
-	size_t index = (size_t)(alarm - chunk_handle(chunk, 0));
+	size_t number = chunk_number(alarm, sizeof(*alarm));
 
-	return generation << INDEX_BITS | (chunk->number * CHUNK_HANDLES + index);
-}
-
-/* Returns the handle of that number, or NULL where no chunk has it. */
-static struct alarm *handle_numbered(const struct handle_table *table, size_t number)
-{
-	/* acquire: sees the chunk; pairs with the release in handle_table_begin_chunk(). */
-	const struct chunk *chunk =
-		atomic_load_explicit(&table->chunks[number / CHUNK_HANDLES], memory_order_acquire);
-
-	return chunk ? chunk_handle(chunk, number % CHUNK_HANDLES) : NULL;
-}
-
-struct alarm *handle_find(const struct handle_table *table, uint64_t id)
-{
-	if (id >> INDEX_BITS == 0)
-		return NULL;
-	return handle_numbered(table, (size_t)(id & (((uint64_t)1 << INDEX_BITS) - 1)));
+	return generation << HANDLE_INDEX_BITS | (chunk->number * CHUNK_NUMBERS + number);
 }
 
 struct alarm *handle_new(struct handle_table *table, uint64_t *id)
@@ -174,7 +141,7 @@ uint64_t handle_table_end(const struct handle_table *table)
 	uint64_t end = 0;
 
 	while (handle_numbered(table, end))
-		end += CHUNK_HANDLES;
+		end += CHUNK_NUMBERS;
 	return end;
 }
 
@@ -183,7 +150,7 @@ uint64_t handle_table_end(const struct handle_table *table)
 static bool handle_scan_seek(struct handle_table *table, struct handle_scan *scan)
 {
 	while (scan->used == 0 && scan->number < scan->end && scan->looks > 0) {
-		size_t number = scan->number % CHUNK_HANDLES;
+		size_t number = scan->number % CHUNK_NUMBERS;
 		const struct chunk *chunk = chunk_of(handle_numbered(table, scan->number));
 		struct chunk_used used = slab_find_used(&table->slab, chunk, number);
 		size_t looks;

@@ -32,11 +32,40 @@ void handle_table_destroy(struct handle_table *table);
 struct alarm *handle_new(struct handle_table *table, uint64_t *id);
 /* Gives back one that no other thread has, with its schedule, if it has one. */
 void handle_free(struct handle_table *table, struct slab_bin *bin, struct alarm *alarm);
+
+/* An id has a generation above these bits, and in them a number: its chunk's, above that of the
+ * block in the chunk. */
+enum { HANDLE_INDEX_BITS = 28, HANDLES_A_PAGE = CHUNK_PAGE / sizeof(struct alarm) };
+
+/* Returns the handle of that number, or NULL where no chunk has it. */
+static inline struct alarm *handle_numbered(const struct handle_table *table, size_t number)
+{
+	/* acquire: sees the chunk; pairs with the release in handle_table_begin_chunk(). */
+	const struct chunk *chunk =
+		atomic_load_explicit(&table->chunks[number / CHUNK_NUMBERS], memory_order_acquire);
+
+	return chunk ? chunk_block(chunk, sizeof(struct alarm), number % CHUNK_NUMBERS) : NULL;
+}
+
 /* Any thread: returns the handle of an id, maybe another timer's by now, or NULL if the id is no
  * wheel's. */
-struct alarm *handle_find(const struct handle_table *table, uint64_t id);
+static inline struct alarm *handle_find(const struct handle_table *table, uint64_t id)
+{
+	size_t number = (size_t)(id & (((uint64_t)1 << HANDLE_INDEX_BITS) - 1));
+
+	if (id >> HANDLE_INDEX_BITS == 0 ||
+	    number % CHUNK_NUMBERS < CHUNK_FIRST * CHUNK_PAGE_BLOCKS ||
+	    number % CHUNK_PAGE_BLOCKS >= HANDLES_A_PAGE)
+		return NULL;
+	return handle_numbered(table, number);
+}
+
 /* Returns the generation that an id has. */
-uint64_t handle_generation(uint64_t id);
+static inline uint64_t handle_generation(uint64_t id)
+{
+	return id >> HANDLE_INDEX_BITS;
+}
+
 /* Fills in the id and the function of a handle that the caller has. */
 void handle_describe(const struct alarm *alarm, struct tw_task *task);
 

@@ -30,7 +30,6 @@
 #include "apply.h"
 #include "drains.h"
 #include "inline_jobs.h"
-#include "memory.h"
 #include "keyless.h"
 
 enum {
@@ -60,7 +59,6 @@ static void owner_init_lists(struct owner *owner)
 	list_init(&owner->in.back);
 	list_init(&owner->next_timers);
 	list_init(&owner->advances);
-	owner_init_memory(owner);
 }
 
 enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
@@ -283,7 +281,6 @@ bool owner_apply_turn(struct owner *owner, struct question *question)
 		more = owner_apply_changes(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
 		more |= owner_apply(owner, COMMANDS_A_TURN);
 	}
-	owner_tend_memory(owner);
 	if (owner->out.pool) {
 		owner_sweep_some(owner);
 		outbox_submit(&owner->out);
@@ -306,7 +303,6 @@ bool owner_turn(struct owner *owner)
 	done = owner_expire(owner, target);
 	owner_sweep_some(owner);
 	owner_dispatch(owner);
-	owner_tend_memory(owner);
 	owner_publish_pending(owner);
 	if (!done || owner_is_busy(owner)) {
 		/* Tasks that take longer than their periods may keep it busy for ever. */
@@ -364,14 +360,7 @@ int owner_descriptor(struct owner *owner)
 
 tw_duration owner_sleep_end(struct owner *owner)
 {
-	tw_duration next;
-	tw_duration memory;
-
-	if (owner->clock.kind == TW_CLOCK_MANUAL)
-		return TW_FOREVER;
-	next = owner_next_time(owner);
-	memory = owner_memory_time(owner);
-	return next < memory ? next : memory;
+	return owner->clock.kind == TW_CLOCK_MANUAL ? TW_FOREVER : owner_next_time(owner);
 }
 
 void owner_begin_sleep(struct owner *owner, bool more)
@@ -380,7 +369,7 @@ void owner_begin_sleep(struct owner *owner, bool more)
 		return;
 	event_count_prepare(&owner->event, EVENT_COUNT_SLEEPING, owner_sleep_end(owner));
 	if (more || owner_must_stay_awake(owner, EVENT_COUNT_SLEEPING) ||
-	    owner_has_next_jobs(owner) || owner_is_trimming(owner))
+	    owner_has_next_jobs(owner))
 		event_count_wake(&owner->event);
 }
 
@@ -438,8 +427,6 @@ static void *owner_run(void *argument)
 			continue;
 		if (owner_is_ending(owner))
 			break;
-		if (owner_is_trimming(owner))
-			continue;
 		owner_sleep(owner);
 	}
 	if (!owner->out.pool)

@@ -64,16 +64,6 @@ struct owner_inline {
 	bool is_hushed;        /* a task has called tw_poll: the descriptor is unreadable */
 };
 
-/* What goes back to the system: memory.c. Times are by the wheel's clock. */
-struct owner_memory {
-	tw_duration next_look;
-	tw_duration quiet_since;
-	uint64_t traffic; /* bytes taken and given back, at the last look */
-	unsigned part;    /* that of the pass under way */
-	/* Read by any thread, as a statistic. */
-	_Atomic uint64_t index; /* bytes that the index has */
-};
-
 struct owner {
 	/* Constant after owner_init. */
 	struct pending_plan plan;
@@ -93,7 +83,8 @@ struct owner {
 	atomic_bool ending;
 	struct outbox out; /* also the owner's */
 	/* The owner's, except that any thread reads the count. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t pending_count; /* a statistic */
+	_Alignas(CACHE_LINE) _Atomic uint64_t pending_count; /* a statistic, as is the next */
+	_Atomic uint64_t index_memory;                       /* bytes */
 	struct pending pending;
 	struct list next_timers; /* alarms that inline tasks set for now: next turn */
 	struct owner_drains drains;
@@ -101,7 +92,6 @@ struct owner {
 	struct list advances; /* QUESTION_ADVANCE, the first one under way */
 	struct owner_idle idle;
 	struct owner_inline in;
-	struct owner_memory memory;
 	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
 	bool is_stopped;
 	size_t applied; /* commands and changes, in this turn */
@@ -125,17 +115,11 @@ static inline void owner_set_here(struct owner *owner, bool is_here)
 			      memory_order_relaxed);
 }
 
-/* Returns whether a poll at that time finds nothing to do, unless somebody has called. Once a
- * second a poll looks at memory, which other threads may have freed. */
-static inline bool owner_may_rest(const struct owner *owner, tw_duration now)
-{
-	return now < owner->rests_until && now < owner->memory.next_look;
-}
-
-/* Makes the number of pending timers known to all. */
+/* Makes the number of pending timers, and the memory of their index, known to all. */
 static inline void owner_publish_pending(struct owner *owner)
 {
 	counter_set(&owner->pending_count, owner->pending.count - owner->pending.stale_count);
+	counter_set(&owner->index_memory, timer_index_memory(&owner->pending.index));
 }
 
 /* Returns whether the wheel is to be stopped once nothing that was given before is left. */

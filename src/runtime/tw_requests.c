@@ -5,7 +5,6 @@
 
 #include "ask.h"
 #include "keyless.h"
-#include "memory.h"
 
 /* The drive has begun. */
 static void wheel_drive(struct tw_wheel *wheel)
@@ -158,7 +157,7 @@ static inline __attribute__((always_inline)) tw_duration wheel_begin_rest(struct
 {
 	struct owner *owner = &wheel->owner;
 
-	if (more || owner_has_next_jobs(owner) || owner_is_trimming(owner))
+	if (more || owner_has_next_jobs(owner))
 		return 0;
 	owner->rests_until = owner->clock.kind == TW_CLOCK_MANUAL ? owner_next_time(owner)
 								  : owner_sleep_end(owner);
@@ -178,6 +177,8 @@ static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 	(void)owner_begin_next_turn(owner);
 	more = wheel_turn_while_due(wheel, most);
 	owner->poll_began = TW_FOREVER;
+	if (!more)
+		job_flush(&owner->out.target, &owner->out.bin);
 	owner_begin_sleep(owner, more);
 	left = wheel_begin_rest(wheel, more);
 	wheel_end_drive(wheel);

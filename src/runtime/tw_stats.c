@@ -5,7 +5,6 @@
 
 #include "ask.h"
 #include "base/metric.h"
-#include "memory.h"
 
 /* Sets `sums` to the statistics of the jobs that the workers and the owner did. */
 static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
@@ -36,6 +35,22 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, 
 		stats->longest_running.took = time_since(now, sums->began);
 }
 
+static void stats_add_slab(struct tw_stats *stats, const struct slab *slab)
+{
+	struct slab_use use = slab_use(slab);
+
+	stats->memory += use.held;
+	stats->memory_in_use += use.in_use;
+}
+
+static void stats_read_memory(struct tw_stats *stats, struct owner *owner)
+{
+	stats->memory = counter_read(&owner->index_memory) + command_queue_memory(&owner->queue);
+	for (int i = 0; i < TIMER_SIZE_CLASSES; i++)
+		stats_add_slab(stats, &owner->out.store.slabs[i]);
+	stats_add_slab(stats, &owner->out.handles.slab);
+}
+
 static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 {
 	const struct timer_counts *counts = &wheel->owner.out.counts;
@@ -45,7 +60,7 @@ static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 	stats->refused = counter_read(&wheel->refused);
 	if (wheel->owner.out.pool)
 		worker_pool_count(wheel->owner.out.pool, stats);
-	owner_count_memory(&wheel->owner, stats);
+	stats_read_memory(stats, &wheel->owner);
 	/* What became of the timers before how many were set, so that it is never more. */
 	stats->fired = counter_read_ordered(&counts->fired);
 	stats->drained = counter_read_ordered(&counts->drained);

@@ -22,9 +22,8 @@
  * keep a list in order of insertion, for two more cache misses a call. A bucket is the head of its
  * chain: uthash's count beside it serves only its expansion.
  *
- * Memory behind the buckets in use may go back to the system at any time; it is zero when the index
- * grows into it again. A segment that gave back a part has small pages from then on, so that the
- * kernel does not fill the gap with a huge page.
+ * Memory behind the buckets in use goes back to the system as the index shrinks: whole segments,
+ * and 64 KiB at a time of the first, which has small pages.
  */
 #include "timer_index.h"
 
@@ -268,6 +267,22 @@ static void timer_index_prefetch_merge(const struct timer_index *index, uint32_t
 		prefetch_to_write(&first->hh_prev);
 }
 
+/* Gives memory behind the buckets in use back to the system: a segment, or a part of the first.
+ * The index has to grow to four times its size to need it again. */
+static void timer_index_give_back(struct timer_index *index)
+{
+	size_t kept = buckets_touched_with(index->buckets);
+
+	if (index->segment_count > 1) {
+		if (index->buckets <= (index->segment_count - 1) << SEGMENT_SHIFT)
+			timer_index_drop_segment(index);
+	} else if (index->touched > kept) {
+		(void)pages_release(bucket_at(index, (uint32_t)kept),
+				    (index->touched - kept) * sizeof(UT_hash_handle *));
+		index->touched = kept;
+	}
+}
+
 static void timer_index_merge(struct timer_index *index)
 {
 	uint32_t from = index->buckets - 1;
@@ -278,36 +293,7 @@ static void timer_index_merge(struct timer_index *index)
 		index->mask /= 2;
 	index->buckets--;
 	timer_index_redistribute(index, bucket_at(index, from), bucket_of(index, from));
-	/* One spare segment is kept, so that a count that goes up and down allocates nothing. */
-	if ((from >> SEGMENT_SHIFT) + 2 < index->segment_count)
-		timer_index_drop_segment(index);
-}
-
-bool timer_index_trim(struct timer_index *index)
-{
-	size_t kept = buckets_touched_with(index->buckets);
-	size_t used = (kept + SEGMENT_BUCKETS - 1) / SEGMENT_BUCKETS; /* segments */
-
-	if (index->segment_count > used) {
-		timer_index_drop_segment(index);
-	} else if (index->touched > kept) {
-		pages_use_huge(index->segments[used - 1], segment_size, false);
-		(void)pages_release(bucket_at(index, (uint32_t)kept),
-				    (index->touched - kept) * sizeof(UT_hash_handle *));
-		index->touched = kept;
-	}
-	return index->segment_count > used || index->touched > kept;
-}
-
-size_t timer_index_memory(const struct timer_index *index)
-{
-	return index->touched * sizeof(UT_hash_handle *) +
-	       index->segment_room * sizeof(UT_hash_handle **);
-}
-
-size_t timer_index_surplus(const struct timer_index *index)
-{
-	return (index->touched - buckets_touched_with(index->buckets)) * sizeof(UT_hash_handle *);
+	timer_index_give_back(index);
 }
 
 static bool timer_index_is_sparse(const struct timer_index *index)

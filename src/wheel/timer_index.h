@@ -29,15 +29,12 @@ struct timer_index {
 bool timer_index_init(struct timer_index *index);
 /* Frees the table. It touches no timer. */
 void timer_index_destroy(struct timer_index *index);
-/*
- * Gives memory behind the buckets in use back to the system, at most a segment, in about 100 us.
- * Makes no system call if there is none to give back. Returns true while there is more to do.
- */
-bool timer_index_trim(struct timer_index *index);
 /* Returns the bytes that the index has from the system, as far as it knows. */
-size_t timer_index_memory(const struct timer_index *index);
-/* Returns the bytes that trims can give back. */
-size_t timer_index_surplus(const struct timer_index *index);
+static inline size_t timer_index_memory(const struct timer_index *index)
+{
+	return index->touched * sizeof(UT_hash_handle *) +
+	       index->segment_room * sizeof(UT_hash_handle **);
+}
 
 /* Returns the timer with that key, or NULL. */
 struct keyed_timer *timer_index_find(const struct timer_index *index, const void *key,

@@ -5,10 +5,10 @@
  *
  *   SHOWS   GROWTH: the last timer made lies in a new chunk. The other thread finds nothing, or
  *           the timer: never memory that is not written yet
- *           TRIM: each timer ends before the next is made, and the table is trimmed meanwhile, so
- *           that the next may lie in the same memory, or in memory that reads as zero. Ids are
- *           unique, and a stop takes no timer but its own
- *   TURNS   timers made, for TRIM
+ *           RETURN: each timer ends before the next is made, and its page goes back to the
+ *           system, so that the next lies in memory that reads as zero. Ids are unique, and a stop
+ *           takes no timer but its own
+ *   TURNS   timers made, for RETURN
  */
 #ifndef SHOWS
 #define SHOWS GROWTH
@@ -17,7 +17,8 @@
 #define TURNS 2
 #endif
 
-/* A chunk holds two handles, on one page. */
+/* A chunk holds two handles, each on a page. */
+#define PAGE 128
 #include "proof_slab.h"
 
 void *calloc(size_t count, size_t size);
@@ -25,8 +26,8 @@ void *calloc(size_t count, size_t size);
 #include "runtime/alarm.c"
 #include "runtime/handle.c"
 
-enum shows { GROWTH, TRIM };
-enum { HANDLES = 4, CHUNKS = 4, TRIMMER = 1 };
+enum shows { GROWTH, RETURN };
+enum { HANDLES = 4, CHUNKS = 4 };
 
 static struct handle_table table;
 static struct alarm_table alarms;
@@ -44,13 +45,15 @@ bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duratio
 
 static void blocks_clear(void *memory, size_t size)
 {
-	struct alarm *handles = memory;
+	char *handles = memory;
 
-	for (size_t i = 0; i < size / sizeof(*handles); i++) {
-		handles[i].timer.value = NULL;
-		handles[i].timer.deadline = 0;
+	for (size_t i = 0; i < size / PAGE; i++) {
+		struct alarm *handle = (struct alarm *)(handles + i * PAGE);
+
+		handle->timer.value = NULL;
+		handle->timer.deadline = 0;
 		/* relaxed: the kernel orders nothing. */
-		atomic_store_explicit(&handles[i].word, 0, memory_order_relaxed);
+		atomic_store_explicit(&handle->word, 0, memory_order_relaxed);
 	}
 }
 
@@ -61,7 +64,7 @@ static uint64_t handle_make(struct alarm **handle)
 	*handle = handle_new(&table, &id);
 	(*handle)->timer.class = TIMER_HANDLE;
 	alarm_begin_life(*handle, 1, false);
-	assert(*handle && handle_find(&table, id) == *handle && id >> INDEX_BITS != 0);
+	assert(*handle && handle_find(&table, id) == *handle && handle_generation(id) != 0);
 	/* relaxed: the table alone must make the id usable. */
 	atomic_store_explicit(&passed_id, id, memory_order_relaxed);
 	return id;
@@ -70,7 +73,7 @@ static uint64_t handle_make(struct alarm **handle)
 /* Does what a drain does. Returns false if the timer was stopped. */
 static bool handle_end_use(struct alarm *handle)
 {
-	struct slab_bin bin = {0};
+	static struct slab_bin bin;
 	bool was_filed;
 
 	if (alarm_apply_change(handle, &was_filed) != ALARM_FILE || !alarm_take(handle))
@@ -101,7 +104,7 @@ static void *maker_run(void *argument)
 {
 	struct alarm *handle;
 
-	if (SHOWS == TRIM)
+	if (SHOWS == RETURN)
 		handles_make_and_finish();
 	else
 		for (int i = 0; i < HANDLES; i++)
@@ -129,36 +132,27 @@ static void *asker_run(void *argument)
 	return argument;
 }
 
-static void *trimmer_run(void *argument)
-{
-	thread_number = TRIMMER;
-	while (slab_trim(&table.slab))
-		continue;
-	return argument;
-}
-
-static void *(*const runs[])(void *) = {maker_run, asker_run, trimmer_run};
+static void *(*const runs[])(void *) = {maker_run, asker_run};
 
 int main(void)
 {
 	static _Atomic(struct chunk *) chunks[CHUNKS];
 	static const struct slab_hooks hooks = {handle_table_begin_chunk, handle_table_forget,
 						&table};
-	pthread_t threads[3];
-	int count = SHOWS == TRIM ? 3 : 2;
+	pthread_t threads[2];
 
 	table.chunks = chunks;
 	table.slab.block_size = sizeof(struct alarm);
-	table.slab.magazine = 1;
+	table.slab.reciprocal = 65535 / sizeof(struct alarm) + 1;
 	table.slab.recycles = true;
 	table.slab.hooks = &hooks;
-	list_init(&table.slab.with_free);
-	list_init(&table.slab.used_up);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < SLAB_LISTS; i++)
+		list_init(&table.slab.chunks[i]);
+	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, runs[i], NULL);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	assert(SHOWS != TRIM || lost_id == stopped_id);
+	assert(SHOWS != RETURN || lost_id == stopped_id);
 	slab_destroy(&table.slab);
 	assert(chunks_mapped() == 0);
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This is a slab's environment in a harness: small chunks, on small pages, from a system that shows
- * what is done to them. CHUNK and HEADER are the bytes of a chunk and of its header; a page is as
- * large as the header. STRIPES is the number of the slab's stripes, up to 16.
+ * what is done to them. CHUNK, HEADER and PAGE are the bytes of a chunk, of its header and of a
+ * page. STRIPES is the number of the slab's stripes, up to 16, BATCH that of the blocks in a bin.
+ * The slab keeps no empty pages while it has less than eight.
  *
  * The harness defines what zeroing does to a page's blocks: blocks_clear().
  */
@@ -23,6 +24,12 @@
 #ifndef HEADER
 #define HEADER 256
 #endif
+#ifndef PAGE
+#define PAGE 64
+#endif
+#ifndef BATCH
+#define BATCH 1
+#endif
 #ifndef STRIPES
 #define STRIPES 16
 #endif
@@ -31,7 +38,10 @@
 #endif
 
 #define CHUNK_SIZE ((size_t)CHUNK)
-#define CHUNK_HEADER ((size_t)HEADER)
+#define CHUNK_PAGE ((size_t)PAGE)
+#define CHUNK_FIRST ((size_t)(HEADER / PAGE))
+#define SLAB_BATCH BATCH
+#define EMPTY_PAGES_KEPT 0
 
 #include "base/chunk.c"
 #include "base/slab.h"
@@ -46,17 +56,6 @@ static inline pthread_t proof_self(void)
 #define pthread_self proof_self
 #include "base/slab.c"
 #undef pthread_self
-
-_Static_assert(sizeof(struct chunk) + sizeof(uint64_t) <= HEADER,
-	       "the bits of up to 64 blocks must lie in the header");
-
-/* The slab copies addresses only. */
-void *memcpy(void *to, const void *from, size_t size)
-{
-	for (size_t i = 0; i < size / sizeof(void *); i++)
-		((void **)to)[i] = ((void *const *)from)[i];
-	return to;
-}
 
 /* The search for a free stripe goes on until one is found; orders in which it takes longer show no
  * more. */
@@ -85,19 +84,23 @@ static inline int chunks_mapped(void)
 
 size_t pages_size(void)
 {
-	return HEADER;
+	return PAGE;
 }
 
+/* It clears what the header must begin with, and what the harness reads of blocks. */
 void *pages_map_aligned(size_t size)
 {
 	struct chunk *chunk = aligned_alloc(size, size);
 
 	mapped[thread_number]++;
-	for (int i = 0; i < CHUNK_PAGES_MOST / 64; i++)
-		chunk->absent[i] = 0;
-	chunk->free[0] = 0;
-	chunk->first_word = 0;
-	blocks_clear(chunk_block(chunk, 0, 0), CHUNK - HEADER);
+	chunk->present = 0;
+	chunk->empty = 0;
+	chunk->usable_count = 0;
+	chunk->usable[0] = 0;
+	chunk->unused[0] = 0;
+	chunk->absent[0] = 0;
+	chunk->is_leaving = false;
+	blocks_clear(chunk_page(chunk, CHUNK_FIRST), CHUNK - HEADER);
 	return chunk;
 }
 
@@ -121,7 +124,7 @@ void pages_use_huge(void *memory, size_t size, bool huge)
 	(void)huge;
 }
 
-void pages_populate(void *memory, size_t size)
+void pages_make_huge(void *memory, size_t size)
 {
 	(void)memory;
 	(void)size;

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In this harness threads take blocks from a slab, write to them, and give them back, by a magazine
- * or all at once; one more may trim it meanwhile. No block is with two threads (their writes would
+ * In this harness threads take blocks from a slab, write to them, and give them back, when a bin is
+ * full or all at once; pages without a block in use go back to the system meanwhile, which writes
+ * zero to them. No block is with two threads, and none on a page that goes (their writes would
  * race), and each take sees the earlier writes to the block. At the end all blocks are in the slab
- * again, each once and counted right, and so are all the chunks that were mapped. Pages are given
- * back to the system only where all blocks are free: it writes zero to them. Bounds:
+ * again, each once and counted right, and so are all the chunks that were mapped. Bounds:
  *
  *   THREADS, TAKES   each thread takes TAKES blocks and gives them back,
  *   ROUNDS           and repeats this ROUNDS times
- *   MAGAZINE         blocks in a magazine, beside its own: 0 to 3
- *   CHUNK, HEADER    bytes of a chunk, and of these its header's. Where all is used at once, a
- *                    spare one is wanted
+ *   PASSES           1: blocks are given back by another thread, which is passed them
+ *   BATCH            blocks in a bin
+ *   CHUNK, HEADER, PAGE   bytes of a chunk, of its header and of a page; a block has 64
  *   ONE_STRIPE       1: all threads begin at the same stripe
  *   STRIPES          the slab's stripes, up to 16
  *   GIVES            LATE: the bin is flushed when all is done; FLUSH: after each round
- *   TRIMS            how often one thread trims meanwhile. A page is as large as the header
- *   HOOKS            1: the chunks stay, with their headers; otherwise unused ones are unmapped
  *   USED             blocks that are taken and given back before the threads begin
  */
 #ifndef THREADS
@@ -25,19 +23,13 @@
 #define TAKES 1
 #endif
 #ifndef ROUNDS
-#define ROUNDS 2
+#define ROUNDS 1
 #endif
-#ifndef MAGAZINE
-#define MAGAZINE 2
+#ifndef PASSES
+#define PASSES 0
 #endif
 #ifndef GIVES
 #define GIVES FLUSH
-#endif
-#ifndef TRIMS
-#define TRIMS 0
-#endif
-#ifndef HOOKS
-#define HOOKS 1
 #endif
 #ifndef USED
 #define USED 0
@@ -48,23 +40,16 @@
 enum gives { LATE, FLUSH };
 
 struct block {
-	void *room[5]; /* the slab uses this while it has the block */
+	void *link; /* the slab uses this while it has the block */
 	int uses;
 	bool is_taken;
 	_Alignas(CACHE_LINE) char end[];
 };
 
-_Static_assert(offsetof(struct slab_magazine, blocks) + MAGAZINE * sizeof(void *) <=
-		       offsetof(struct block, uses),
-	       "a magazine must lie in the slab's part of a block");
+enum { PAGE_BLOCKS = PAGE / CACHE_LINE };
 
-enum { BLOCKS_A_CHUNK = (CHUNK - HEADER) / CACHE_LINE, BLOCKS_A_PAGE = HEADER / CACHE_LINE };
-
-_Static_assert(BLOCKS_A_CHUNK <= 64, "they must have bits");
-_Static_assert(TRIMS == 0 || CHUNK % HEADER == 0, "a chunk must have whole pages");
-
-/* The trimmer and main have these numbers. */
-enum { TRIMMER = THREADS, MAIN = THREADS + 1 };
+/* Main has this number, and the thread that blocks are passed to the one before. */
+enum { RECEIVER = THREADS, MAIN = THREADS + 1 };
 
 _Static_assert(MAIN < PROOF_MAPPERS, "each thread has a number");
 
@@ -72,11 +57,12 @@ static void blocks_clear(void *memory, size_t size)
 {
 	struct block *blocks = memory;
 
-	for (size_t i = 0; i < size / sizeof(*blocks); i++) {
-		for (int j = 0; j < 5; j++)
-			blocks[i].room[j] = NULL;
-		blocks[i].uses = 0;
-		blocks[i].is_taken = false;
+	for (size_t i = 0; i < size / CACHE_LINE; i++) {
+		struct block *block = (struct block *)((char *)blocks + i * CACHE_LINE);
+
+		block->link = NULL;
+		block->uses = 0;
+		block->is_taken = false;
 	}
 }
 
@@ -87,22 +73,26 @@ static bool chunk_may_begin(void *argument, struct chunk *chunk)
 	return true;
 }
 
-static bool chunk_may_forget(void *argument, struct chunk *chunk, const struct chunk_pages *pages)
+/* Reads the page, as the handles' hook does. */
+static bool chunk_may_forget(void *argument, struct chunk *chunk, const void *first)
 {
+	const struct block *block = first;
+
 	(void)argument;
 	(void)chunk;
-	(void)pages;
+	assert(!block->is_taken);
 	return true;
 }
 
 static const struct slab_hooks hooks = {chunk_may_begin, chunk_may_forget, NULL};
 
 /* slab_init_hooked() would assign a whole struct, which GenMC refuses. */
-static struct slab slab = {.block_size = sizeof(struct block),
-			   .magazine = MAGAZINE,
+static struct slab slab = {.block_size = CACHE_LINE,
+			   .reciprocal = 65536 / CACHE_LINE,
 			   .recycles = true,
-			   .hooks = HOOKS ? &hooks : NULL};
-static struct slab_bin bins[THREADS];
+			   .hooks = &hooks};
+static struct slab_bin bins[THREADS + 1];
+static _Atomic(struct block *) passed[THREADS][TAKES];
 
 static void blocks_take(struct block **blocks)
 {
@@ -130,28 +120,51 @@ static void *thread_run(void *argument)
 	bin = &bins[thread_number];
 	for (int round = 0; round < ROUNDS; round++) {
 		blocks_take(blocks);
-		for (int i = 0; i < TAKES; i++)
-			block_give(bin, blocks[i]);
+		for (int i = 0; i < TAKES; i++) {
+			if (PASSES)
+				/* release: pairs with the acquire in receive(). */
+				atomic_store_explicit(&passed[thread_number][i], blocks[i],
+						      memory_order_release);
+			else
+				block_give(bin, blocks[i]);
+		}
 		if (GIVES == FLUSH || round == ROUNDS - 1)
 			slab_flush(&slab, bin);
 	}
-	assert(!bin->magazines && bin->count == 0);
+	assert(!bin->more && bin->count == 0);
 	return NULL;
 }
 
-static void *trimmer_run(void *argument)
+/* Gives back what it finds that it was passed, and the rest when all have ended. */
+static void receive(void)
 {
-	thread_number = TRIMMER;
-	for (int i = 0; i < TRIMS; i++)
-		while (slab_trim(&slab))
-			continue;
+	for (int thread = 0; thread < THREADS; thread++) {
+		for (int i = 0; i < TAKES; i++) {
+			/* acquire: pairs with the release in thread_run(). */
+			struct block *block =
+				atomic_load_explicit(&passed[thread][i], memory_order_acquire);
+
+			if (!block)
+				continue;
+			/* relaxed: only this thread, or main after it, reads it again. */
+			atomic_store_explicit(&passed[thread][i], NULL, memory_order_relaxed);
+			block_give(&bins[RECEIVER], block);
+		}
+	}
+	slab_flush(&slab, &bins[RECEIVER]);
+}
+
+static void *receiver_run(void *argument)
+{
+	thread_number = RECEIVER;
+	receive();
 	return argument;
 }
 
-/* Runs before any thread. The used blocks then lie in the depot. */
+/* Runs before any thread. */
 static void slab_use_some(void)
 {
-	struct slab_bin bin = {0};
+	static struct slab_bin bin;
 	void *blocks[USED + 1];
 
 	for (int i = 0; i < USED; i++)
@@ -173,79 +186,82 @@ static uint64_t block_meet(void *met_block)
 	return 1;
 }
 
+/* Meets the blocks of a page. Returns their number. */
+static uint64_t blocks_meet(char *page, uint64_t mask)
+{
+	uint64_t met = 0;
+
+	for (int i = 0; i < PAGE_BLOCKS; i++)
+		if (mask >> i & 1)
+			met += block_meet(page + i * CACHE_LINE);
+	return met;
+}
+
 static uint64_t judge_stripes(void)
 {
 	uint64_t met = 0;
 
 	for (int i = 0; i < SLAB_STRIPES; i++) {
-		for (unsigned j = 0; j < slab.stripes[i].count; j++)
-			met += block_meet(slab.stripes[i].blocks[j]);
+		struct slab_stripe *stripe = &slab.stripes[i];
+
+		met += blocks_meet(stripe->blocks.page, stripe->blocks.mask);
+		for (unsigned j = 0; j < stripe->count; j++)
+			met += blocks_meet(stripe->more[j].page, stripe->more[j].mask);
 		/* relaxed: no thread is left. */
-		assert(!atomic_load_explicit(&slab.stripes[i].busy, memory_order_relaxed));
+		assert(!atomic_load_explicit(&stripe->busy, memory_order_relaxed));
 	}
 	assert(met == counter_read(&slab.out));
 	return met;
 }
 
-static uint64_t judge_depot(void)
+/* Judges a chunk's sets of pages. Returns the number of its free blocks. */
+static uint64_t judge_chunk(struct chunk *chunk)
 {
+	uint32_t present = 0;
+	uint32_t empty = 0;
+	uint32_t usable = 0;
 	uint64_t met = 0;
 
-	for (struct slab_magazine *magazine = slab.magazines; magazine; magazine = magazine->next) {
-		for (size_t i = 0; i < magazine->count; i++)
-			met += block_meet(magazine->blocks[i]);
-		met += block_meet(magazine);
+	for (size_t page = CHUNK_FIRST; page < CHUNK_PAGES; page++) {
+		uint64_t free = chunk->free[page];
+		bool is_present = chunk_is_present(chunk, page);
+		bool is_unused = chunk->unused[0] >> page & 1;
+
+		met += blocks_meet(chunk_page(chunk, page), free);
+		assert(is_unused == (free == chunk->all) && (is_present || is_unused));
+		assert((chunk->usable[0] >> page & 1) == (is_present && free != 0));
+		present += is_present;
+		empty += is_present && is_unused;
+		usable += is_present && free != 0;
 	}
-	assert(met == slab.depot_count);
-	return met;
-}
-
-/* Pages that were given back have free blocks only. */
-static void judge_pages(const struct chunk *chunk)
-{
-	uint32_t held = 1;
-
-	for (uint32_t page = 1; page < CHUNK / HEADER; page++) {
-		bool is_absent = chunk->absent[0] >> page & 1;
-		uint64_t all = ((uint64_t)1 << BLOCKS_A_PAGE) - 1;
-
-		held += !is_absent;
-		assert(!is_absent || (~chunk->free[0] >> (page - 1) * BLOCKS_A_PAGE & all) == 0);
-	}
-	assert(chunk->held == held);
-}
-
-/* Adds the bytes of the chunks to *held. */
-static uint64_t judge_chunks(const struct list *chunks, bool has_free, uint64_t *held)
-{
-	uint64_t met = 0;
-
-	for (const struct list *link = chunks->next; link != chunks; link = link->next) {
-		struct chunk *chunk = list_entry((struct list *)link, struct chunk, link);
-		uint64_t met_before = met;
-
-		for (size_t i = 0; i < BLOCKS_A_CHUNK; i++)
-			if (chunk->free[0] >> i & 1)
-				met += block_meet(chunk_block(chunk, sizeof(struct block), i));
-		assert(met - met_before == chunk->free_count);
-		assert((chunk->free_count > 0) == has_free);
-		if (CHUNK % HEADER == 0)
-			judge_pages(chunk);
-		*held += (uint64_t)chunk->held * HEADER;
-	}
+	assert(chunk->present == present && chunk->empty == empty);
+	assert(chunk->usable_count == usable && !chunk->is_leaving);
 	return met;
 }
 
 static void judge(void)
 {
-	uint64_t held = slab.spare ? CHUNK : 0;
-	uint64_t in_chunks = judge_chunks(&slab.with_free, true, &held) +
-			     judge_chunks(&slab.used_up, false, &held);
+	uint64_t met = judge_stripes();
+	size_t present = 0;
+	size_t empty = 0;
+	size_t count = 0;
 
-	assert(in_chunks == slab.free_count);
-	assert(in_chunks + judge_depot() + judge_stripes() == slab.chunk_count * BLOCKS_A_CHUNK);
-	assert(held == counter_read(&slab.held));
-	assert(!slab.preparing);
+	for (int i = 0; i < SLAB_LISTS; i++) {
+		for (struct list *link = slab.chunks[i].next; link != &slab.chunks[i];
+		     link = link->next) {
+			struct chunk *chunk = list_entry(link, struct chunk, link);
+
+			met += judge_chunk(chunk);
+			assert(chunk_list(chunk) == (enum slab_list)i);
+			present += chunk->present;
+			empty += chunk->empty;
+			count++;
+		}
+	}
+	assert(count == slab.chunk_count && (int)count == chunks_mapped());
+	assert(met == count * (CHUNK_PAGES - CHUNK_FIRST) * PAGE_BLOCKS);
+	assert(slab.present == present && slab.empty == empty);
+	assert(counter_read(&slab.held) == present * PAGE + count * HEADER);
 }
 
 int main(void)
@@ -253,15 +269,16 @@ int main(void)
 	pthread_t threads[THREADS + 1];
 
 	thread_number = MAIN;
-	list_init(&slab.with_free);
-	list_init(&slab.used_up);
+	for (int i = 0; i < SLAB_LISTS; i++)
+		list_init(&slab.chunks[i]);
 	slab_use_some();
 	for (intptr_t i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, thread_run, (void *)i);
-	if (TRIMS > 0)
-		pthread_create(&threads[THREADS], NULL, trimmer_run, NULL);
-	for (int i = 0; i < THREADS + (TRIMS > 0); i++)
+	if (PASSES)
+		pthread_create(&threads[THREADS], NULL, receiver_run, NULL);
+	for (int i = 0; i < THREADS + PASSES; i++)
 		pthread_join(threads[i], NULL);
+	receive();
 	judge();
 	slab_destroy(&slab);
 	assert(chunks_mapped() == 0);

@@ -193,8 +193,6 @@ static void shore_forget_handles(struct shore *shore, struct alarm **handles, si
 	for (size_t i = first; i < end; i++)
 		handle_free(&shore->handles, &shore->bin.handles, handles[i]);
 	slab_flush(&shore->handles.slab, &shore->bin.handles);
-	while (slab_trim(&shore->handles.slab))
-		continue;
 }
 
 /* Walks, and returns the number of steps. `*visits` becomes the number of handles visited. */

@@ -308,7 +308,7 @@ TEST(once, index_gives_segments_back_as_it_shrinks)
 	assert_int_equal(model.index.segment_count, 3);
 	while (model.count > 0)
 		take_out(&model, model.count - 1);
-	assert_int_equal(model.index.segment_count, 2);
+	assert_int_equal(model.index.segment_count, 1);
 	for (size_t number = 0; number < 1000; number++)
 		add(&model, number);
 	a_few_random_keys_are_found(&model);
@@ -367,8 +367,6 @@ TEST(once, random_adds_and_removals_agree_with_the_model)
 				change(&model, number);
 			assert_finds(&model, number);
 			a_few_random_keys_are_found(&model);
-			if (random_below(&model.random, 1000) == 0)
-				(void)timer_index_trim(&model.index);
 		}
 		assert_finds_all(&model);
 	}
@@ -418,22 +416,16 @@ static size_t memory_in_use(const struct timer_index *index)
 	return (index->buckets * sizeof(*index->segments[0]) + unit - 1) / unit * unit;
 }
 
-/* Trims to the end; each step gives back at most one segment. Afterwards only the buckets in use
- * are resident. */
-static void trim(struct timer_index *index)
+/* Expects the memory of the buckets in use, and of the last segment's rest where it is not the only
+ * one. */
+static void expect_memory_in_use(const struct timer_index *index)
 {
-	bool more = true;
+	size_t most = index->segment_count == 1 ? memory_in_use(index)
+						: index->segment_count * SEGMENT_SIZE;
 
-	while (more) {
-		size_t before = timer_index_memory(index);
-
-		more = timer_index_trim(index);
-		assert_in_range(before - timer_index_memory(index), more ? 1 : 0, SEGMENT_SIZE);
-	}
 	assert_int_equal(index->segment_count, (index->buckets + SEGMENT - 1) / SEGMENT);
-	assert_in_range(resident(index), 0, memory_in_use(index));
-	assert_in_range(timer_index_memory(index), memory_in_use(index),
-			memory_in_use(index) + 1024);
+	assert_in_range(resident(index), 0, most);
+	assert_in_range(timer_index_memory(index), memory_in_use(index), most + 1024);
 }
 
 /* These are three segments, or two. */
@@ -450,7 +442,7 @@ static void take_out_any(struct model *model, size_t left)
 			take_out(model, number);
 }
 
-TEST(once, trimmed_index_has_memory_for_the_buckets_in_use_alone)
+TEST(once, index_that_shrinks_has_memory_for_the_buckets_in_use_alone)
 {
 	static const size_t lefts[] = {MANY / 100, 300, 0};
 	struct model model;
@@ -460,93 +452,15 @@ TEST(once, trimmed_index_has_memory_for_the_buckets_in_use_alone)
 		for (size_t number = 0; number < MANY; number++)
 			if (!model.timers[number])
 				add(&model, number);
-		assert_in_range(timer_index_memory(&model.index), resident(&model.index),
-				3 * SEGMENT_SIZE + 1024);
+		expect_memory_in_use(&model.index);
+		for (size_t left = MANY; left > lefts[i]; left -= (left - lefts[i] + 9) / 10) {
+			take_out_any(&model, left);
+			expect_memory_in_use(&model.index);
+		}
 		take_out_any(&model, lefts[i]);
-		trim(&model.index);
+		expect_memory_in_use(&model.index);
 		assert_finds_all(&model);
 	}
-	model_close(&model);
-}
-
-/* The rest would be huge pages otherwise, where the system has them. */
-TEST(once, rest_of_a_segment_is_given_back_and_stays_away)
-{
-	enum { MORE = 20000, KEYS = SEGMENT + SEGMENT / 4 };
-	struct model model;
-	size_t before;
-
-	model_open(&model, KEYS + MORE);
-	for (size_t number = 0; number < KEYS; number++)
-		add(&model, number);
-	trim(&model.index);
-	assert_int_equal(model.index.segment_count, 2);
-	assert_finds_all(&model);
-	before = resident(&model.index);
-	for (size_t number = KEYS; number < KEYS + MORE; number++) {
-		add(&model, number);
-		assert_in_range(timer_index_memory(&model.index), memory_in_use(&model.index),
-				memory_in_use(&model.index) + 1024);
-	}
-	assert_in_range(resident(&model.index), before + 1, memory_in_use(&model.index));
-	trim(&model.index);
-	assert_finds_all(&model);
-	model_close(&model);
-}
-
-/* Says whether smaps lists the flag, such as " nh", for the mapping that contains `memory`. */
-static bool mapping_has_flag(const void *memory, const char *flag)
-{
-	FILE *file = fopen("/proc/self/smaps", "r");
-	bool is_here = false;
-	bool has = false;
-	char line[512];
-
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file)) {
-		void *begin;
-		void *end;
-
-		if (sscanf(line, "%p-%p ", &begin, &end) == 2)
-			is_here = (const char *)memory >= (char *)begin &&
-				  (const char *)memory < (char *)end;
-		else if (is_here && strncmp(line, "VmFlags:", 8) == 0)
-			has = strstr(line, flag) != NULL;
-	}
-	fclose(file);
-	return has;
-}
-
-TEST(once, segment_given_back_in_part_has_small_pages)
-{
-	enum { KEYS = SEGMENT + 1000 };
-	struct model model;
-	bool may_be_huge;
-
-	model_open(&model, KEYS);
-	for (size_t number = 0; number < KEYS; number++)
-		add(&model, number);
-	may_be_huge = mapping_has_flag(model.index.segments[1], " hg");
-	trim(&model.index);
-	assert_int_equal(mapping_has_flag(model.index.segments[1], " nh"), may_be_huge);
-	model_close(&model);
-}
-
-/* A foreign page behind the buckets in use shows whether the system was called. */
-TEST(once, memory_given_back_is_not_given_back_again)
-{
-	struct model model;
-	char *segment;
-
-	model_open(&model, 100000);
-	for (size_t number = 0; number < model.size; number++)
-		add(&model, number);
-	take_out_any(&model, 100);
-	trim(&model.index);
-	segment = (char *)model.index.segments[0];
-	*(volatile char *)&segment[memory_in_use(&model.index)] = 0;
-	assert_false(timer_index_trim(&model.index));
-	assert_int_equal(resident_pages(segment + memory_in_use(&model.index), 1), 1);
 	model_close(&model);
 }
 
