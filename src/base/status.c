@@ -18,7 +18,7 @@ static const size_t status_count = sizeof(statuses) / sizeof(statuses[0]);
 
 /* This is an object of timingwheel.hpp. As the library refers to it, the linker exports it from a
  * program, and plugins share it. */
-extern const char tw_cxx_category[] __attribute__((weak, visibility("default")));
+TW_API extern __attribute__((weak)) const char tw_cxx_category[];
 static const char *const cxx_category __attribute__((used)) = tw_cxx_category;
 
 const char *tw_status_name(enum tw_status status)
