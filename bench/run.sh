@@ -73,7 +73,6 @@ run handles "$one" --csv="$programs/handles.csv"
 run alarms "$one --packets=100000" --csv="$programs/alarms.csv"
 run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1
 run storms "$few --calm=500ms" --crowds --csv="$programs/crowds.csv" --calm=500ms --runs=1
-run queues "$one" --csv="$programs/queues.csv"
 run cache "$one --baseline-runs=1 --duration=20ms" --csv="$programs/cache.csv"
 run cache_calls "--count=20000 --runs=1 --duration=20ms" --csv="$programs/cache_calls.csv"
 run cache_bounds "--runs=1" --csv="$programs/cache_bounds.csv" --runs=3
