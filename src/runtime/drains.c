@@ -67,27 +67,6 @@ void owner_stop(struct owner *owner)
 	owner_publish_pending(owner);
 }
 
-/* Lets go of a stale timer that is not handed over: it was stopped. */
-static void owner_pass_stale(struct owner *owner, uint16_t epoch)
-{
-	if (owner->drains.of[epoch])
-		drain_release(owner->drains.of[epoch]);
-}
-
-/* Hands over a stale timer that has been taken out. */
-static void owner_hand_over_stale(struct owner *owner, struct timer *timer)
-{
-	uint16_t epoch = timer->epoch;
-	uint16_t before = (uint16_t)((epoch + EPOCHS - 1) % EPOCHS);
-	struct list *jobs =
-		epoch == owner->pending.oldest ? &owner->out.jobs : &owner->drains.after[before];
-
-	if (owner_take_pending(owner, timer))
-		outbox_retire(&owner->out, timer, owner->drains.of[epoch], jobs);
-	else
-		owner_pass_stale(owner, epoch);
-}
-
 bool owner_hand_over_if_stale(struct owner *owner, struct timer *timer)
 {
 	if (timer_is_alarm(timer) || !pending_is_stale(&owner->pending, timer))
@@ -95,23 +74,6 @@ bool owner_hand_over_if_stale(struct owner *owner, struct timer *timer)
 	pending_end_stale(&owner->pending, timer);
 	owner_hand_over_stale(owner, timer);
 	return true;
-}
-
-void owner_apply_stale_change(struct owner *owner, struct alarm *alarm)
-{
-	uint16_t epoch = alarm->timer.epoch;
-	bool was_filed;
-
-	pending_remove_without_key(&owner->pending, &alarm->timer);
-	pending_end_stale(&owner->pending, &alarm->timer);
-	timer_set_place(&alarm->timer, TIMER_AWAY);
-	if (alarm_apply_change(alarm, &was_filed) == ALARM_FILE) {
-		owner_hand_over_stale(owner, &alarm->timer);
-	} else {
-		owner_end_alarm(owner, alarm, was_filed);
-		owner_pass_stale(owner, epoch);
-	}
-	owner_end_epochs(owner);
 }
 
 void owner_sweep(struct owner *owner)

@@ -19,7 +19,5 @@ void owner_stop(struct owner *owner);
 void owner_sweep(struct owner *owner);
 /* Hands over a timer that has expired if it is stale; returns whether it is. */
 bool owner_hand_over_if_stale(struct owner *owner, struct timer *timer);
-/* Does what owner_apply_change() does for a stale handle. */
-void owner_apply_stale_change(struct owner *owner, struct alarm *alarm);
 
 #endif

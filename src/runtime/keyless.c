@@ -3,8 +3,6 @@
  * see pending.c. */
 #include "keyless.h"
 
-#include "drains.h"
-
 static void owner_place(struct owner *owner, struct timer *timer)
 {
 	timer_set_place(timer, TIMER_IN_WHEEL);
@@ -49,7 +47,8 @@ static void owner_file(struct owner *owner, struct alarm *alarm)
 	owner_place(owner, timer);
 }
 
-void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_pending)
+/* Ends an alarm that is idle. `was_pending`: until it was stopped. */
+static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_pending)
 {
 	if (alarm->timer.class == TIMER_ALARM) {
 		outbox_close(&owner->out, &alarm->timer);
@@ -68,8 +67,7 @@ static void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_actio
 		owner_end_alarm(owner, alarm, was_pending);
 	else if (action == ALARM_FILE && !owner->is_stopped)
 		owner_file(owner, alarm);
-	else if (action == ALARM_FILE && timer_is_handle(&alarm->timer) &&
-		 owner_take_pending(owner, &alarm->timer))
+	else if (action == ALARM_FILE && timer_is_handle(&alarm->timer) && alarm_take(alarm))
 		outbox_retire(&owner->out, &alarm->timer, NULL, owner->out.jobs_end);
 }
 
@@ -100,7 +98,9 @@ bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 	return false;
 }
 
-bool owner_take_pending(struct owner *owner, struct timer *timer)
+/* Takes a timer with a key, or a handle, that has left the pending ones and is to be handed over
+ * for a drain or a stop. Returns false if it was stopped. */
+static bool owner_take_pending(struct owner *owner, struct timer *timer)
 {
 	if (timer_has_key(timer))
 		return true;
@@ -111,6 +111,26 @@ bool owner_take_pending(struct owner *owner, struct timer *timer)
 	return false;
 }
 
+/* Lets go of a stale timer that is not handed over: it was stopped. */
+static void owner_pass_stale(struct owner *owner, uint16_t epoch)
+{
+	if (owner->drains.of[epoch])
+		drain_release(owner->drains.of[epoch]);
+}
+
+void owner_hand_over_stale(struct owner *owner, struct timer *timer)
+{
+	uint16_t epoch = timer->epoch;
+	uint16_t before = (uint16_t)((epoch + EPOCHS - 1) % EPOCHS);
+	struct list *jobs =
+		epoch == owner->pending.oldest ? &owner->out.jobs : &owner->drains.after[before];
+
+	if (owner_take_pending(owner, timer))
+		outbox_retire(&owner->out, timer, owner->drains.of[epoch], jobs);
+	else
+		owner_pass_stale(owner, epoch);
+}
+
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 {
 	owner_unplace(owner, &alarm->timer);
@@ -118,6 +138,23 @@ void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 }
 
 /* ---- Changes ---- */
+
+/* Does what owner_apply_change() does for a stale handle. */
+static void owner_apply_stale_change(struct owner *owner, struct alarm *alarm)
+{
+	uint16_t epoch = alarm->timer.epoch;
+	bool was_filed;
+
+	pending_remove_without_key(&owner->pending, &alarm->timer);
+	pending_end_stale(&owner->pending, &alarm->timer);
+	timer_set_place(&alarm->timer, TIMER_AWAY);
+	if (alarm_apply_change(alarm, &was_filed) == ALARM_FILE) {
+		owner_hand_over_stale(owner, &alarm->timer);
+	} else {
+		owner_end_alarm(owner, alarm, was_filed);
+		owner_pass_stale(owner, epoch);
+	}
+}
 
 /* Sees to an alarm that was taken from an inbox. */
 static void owner_apply_change(struct owner *owner, struct alarm *alarm)

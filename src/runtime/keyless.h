@@ -40,11 +40,8 @@ void owner_settle_alarm(struct owner *owner, struct alarm *alarm);
 /* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
  * was filed again if it is still set. */
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);
-/* Ends an alarm that is idle. `was_pending`: until it was stopped. */
-void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_pending);
-/* Takes a timer with a key, or a handle, that has left the pending ones and is to be handed over
- * for a drain or a stop. Returns false if it was stopped. */
-bool owner_take_pending(struct owner *owner, struct timer *timer);
+/* Hands over a stale timer, with a key or without, that has left the pending ones: see drains.c. */
+void owner_hand_over_stale(struct owner *owner, struct timer *timer);
 /* Takes an alarm that is being destroyed out of its list, and lets go of it. Not one
  * that is on its way to the inbox. */
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm);

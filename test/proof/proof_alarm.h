@@ -108,10 +108,9 @@ void outbox_retire(struct outbox *outbox, struct timer *timer, struct drain *dra
 	assert(false);
 }
 
-void owner_apply_stale_change(struct owner *owner_of, struct alarm *alarm)
+void drain_release(struct drain *drain)
 {
-	(void)owner_of;
-	(void)alarm;
+	(void)drain;
 	assert(false);
 }
 
