@@ -41,8 +41,6 @@ enum { ADVICE_POPULATE = MADV_POPULATE_WRITE };
 enum { ADVICE_POPULATE = POSIX_MADV_NORMAL };
 #endif
 
-/* Bytes that one call gives back: a multiple of the size of a page. */
-static const size_t largest_step = (size_t)256 << 10;
 /* Maps of this size or less are not touched at first. The owner then meets a page fault of 2 us
  * with the first timer in each page; these are few, and most of the memory may never be used. */
 static const size_t little = (size_t)256 << 10;
@@ -55,34 +53,23 @@ static void *pages_map_some(size_t size, int flags)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-bool pages_map(struct pages *pages, size_t size)
+static void *pages_map_shown(size_t size, int flags)
 {
-	void *memory = pages_map_some(size, size > little ? FLAG_POPULATE : 0);
-
-	if (!memory)
-		return false;
-	*pages = (struct pages){memory, size};
-	return true;
-}
-
-bool pages_unmap_some(struct pages *pages)
-{
-	size_t kept =
-		pages->size > largest_step ? (pages->size - 1) / largest_step * largest_step : 0;
-
-	if (pages->size > 0)
-		munmap(pages->memory + kept, pages->size - kept);
-	pages->size = kept;
-	return kept == 0;
-}
-
-void *pages_map_untouched(size_t size)
-{
-	void *memory = pages_map_some(size, 0);
+	void *memory = pages_map_some(size, flags);
 
 	if (memory)
 		pages_show_leak_detector(memory, size);
 	return memory;
+}
+
+void *pages_map_touched(size_t size)
+{
+	return pages_map_shown(size, size > little ? FLAG_POPULATE : 0);
+}
+
+void *pages_map_untouched(size_t size)
+{
+	return pages_map_shown(size, 0);
 }
 
 void *pages_map_aligned(size_t size)

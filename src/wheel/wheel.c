@@ -99,8 +99,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 
 void wheel_destroy(struct wheel *wheel)
 {
-	while (!pages_unmap_some(&wheel->pages))
-		continue;
+	pages_unmap_aligned(wheel->memory, wheel->memory_size);
 	free(wheel);
 }
 

@@ -49,7 +49,9 @@ struct rounds {
 };
 
 struct wheel {
-	struct pages pages; /* the slots, and the sets or trees over them */
+	/* The slots, and the sets or trees over them. */
+	void *memory;
+	size_t memory_size; /* bytes */
 	bool has_rounds;    /* TW_LAYOUT_ROUNDS */
 	bool ordered;
 	struct ticks ticks;

@@ -179,11 +179,11 @@ bool levels_init(struct wheel *wheel, size_t slots)
 	/* The last level's window has all ticks: they are at most TICK_NEVER, 2^63. */
 	levels->level_count = (int)((62 + bits) / bits);
 	words = slot_set_words(levels->window);
-	if (!pages_map(&wheel->pages,
-		       (size_t)levels->level_count *
-			       (levels->window * sizeof(struct list) + words * sizeof(uint64_t))))
+	wheel->memory_size = (size_t)levels->level_count *
+			     (levels->window * sizeof(struct list) + words * sizeof(uint64_t));
+	wheel->memory = memory = pages_map_touched(wheel->memory_size);
+	if (!memory)
 		return false;
-	memory = wheel->pages.memory;
 	for (int i = 0; i < levels->level_count; i++) {
 		struct level *level = &levels->levels[i];
 

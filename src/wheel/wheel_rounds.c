@@ -111,10 +111,12 @@ bool rounds_init(struct wheel *wheel, size_t slots)
 	rounds->leaves = 2;
 	while (rounds->leaves < slots)
 		rounds->leaves *= 2;
-	if (!pages_map(&wheel->pages,
-		       slots * sizeof(*rounds->slots) + 2 * rounds->leaves * sizeof(*rounds->tree)))
+	wheel->memory_size =
+		slots * sizeof(*rounds->slots) + 2 * rounds->leaves * sizeof(*rounds->tree);
+	wheel->memory = pages_map_touched(wheel->memory_size);
+	if (!wheel->memory)
 		return false;
-	rounds->slots = (struct list *)(void *)wheel->pages.memory;
+	rounds->slots = wheel->memory;
 	rounds->tree = (uint64_t *)(void *)(rounds->slots + slots);
 	return true;
 }
