@@ -14,6 +14,7 @@
 #define TIMINGWHEEL_EXECUTION_HPP
 
 #include <exception>
+#include <functional>
 
 #include <timingwheel/timingwheel.hpp>
 
@@ -49,18 +50,9 @@ template <class Receiver> struct sleep_operation {
 	using token = std::remove_cvref_t<decltype(get_stop_token(
 		execution::get_env(std::declval<const Receiver &>())))>;
 
-	struct completion {
-		sleep_operation *self;
-
-		void operator()() const noexcept
-		{
-			self->complete();
-		}
-	};
-
 	sleep_operation(home *wheel, length delay, Receiver &&receiver)
 		: receiver_(std::move(receiver)),
-		  sleep_(wheel, delay, get_stop_token(execution::get_env(receiver_)), {this})
+		  sleep_(wheel, delay, get_stop_token(execution::get_env(receiver_)), *this)
 	{
 	}
 	sleep_operation(sleep_operation &&) = delete;
@@ -68,11 +60,10 @@ template <class Receiver> struct sleep_operation {
 	void start() &noexcept
 	{
 		if (!sleep_.begin())
-			complete();
+			(*this)();
 	}
-
-      private:
-	void complete() noexcept
+	/* Completes. */
+	void operator()() noexcept
 	{
 		tw_status status = sleep_.finish();
 
@@ -87,8 +78,9 @@ template <class Receiver> struct sleep_operation {
 		}
 	}
 
+      private:
 	Receiver receiver_;
-	sleep<token, completion> sleep_;
+	sleep<token, std::reference_wrapper<sleep_operation>> sleep_;
 };
 
 } /* namespace detail */

@@ -67,20 +67,18 @@ namespace tw
 namespace detail
 {
 
-struct status_category final : std::error_category {
-	const char *name() const noexcept override
-	{
-		return "timingwheel";
-	}
-	std::string message(int status) const override
-	{
-		return tw_status_text(static_cast<tw_status>(status));
-	}
-};
-
 /* Is never destroyed. */
 union category_place {
-	status_category value{};
+	struct status_category final : std::error_category {
+		const char *name() const noexcept override
+		{
+			return "timingwheel";
+		}
+		std::string message(int status) const override
+		{
+			return tw_status_text(static_cast<tw_status>(status));
+		}
+	} value{};
 
 	~category_place()
 	{
@@ -102,7 +100,7 @@ inline const std::error_category &category() noexcept
 }
 
 /* Throws unless the status is TW_OK. TW_SYSTEM throws the error of errno. */
-inline void check(tw_status status, const char *text = "timingwheel")
+[[gnu::noinline, gnu::cold]] inline void check(tw_status status, const char *text = "timingwheel")
 {
 	if (status == TW_OK)
 		return;
@@ -127,22 +125,16 @@ constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) no
 	constexpr std::intmax_t shared = std::gcd(Period::den, std::nano::den);
 	constexpr std::intmax_t by = std::nano::den / shared, of = Period::den / shared;
 
-	constexpr bool is_small = std::is_integral_v<Rep> && sizeof(Rep) <= 8;
-
-	if constexpr (is_small && of == 1 && Period::num <= TW_FOREVER / by) {
+	if constexpr (std::is_integral_v<Rep> && sizeof(Rep) <= 8) {
+		using product = std::conditional_t<Period::num == 1, Rep, wide>;
+		const auto units = static_cast<product>(time.count()) * Period::num;
+		const wide rest = static_cast<wide>(units % of) * by;
 		tw_duration all = 0;
 
-		if (__builtin_mul_overflow(time.count(), Period::num * by, &all))
+		if (__builtin_mul_overflow(units / of, by, &all) ||
+		    __builtin_add_overflow(all, rest / of + (rest % of > 0), &all))
 			return time.count() < Rep{} ? -TW_FOREVER : TW_FOREVER;
 		return std::max(all, -TW_FOREVER);
-	} else if constexpr (is_small) {
-		const wide units = static_cast<wide>(time.count()) * Period::num;
-		const wide rest = units % of * by;
-		wide all = units / of;
-
-		if (all > -TW_FOREVER && all < TW_FOREVER)
-			all = all * by + rest / of + (rest % of > 0);
-		return static_cast<tw_duration>(std::clamp<wide>(all, -TW_FOREVER, TW_FOREVER));
 	} else {
 		using real = std::conditional_t<std::is_floating_point_v<Rep>, Rep, long double>;
 		constexpr real unit = static_cast<real>(Period::num) * static_cast<real>(by) /
@@ -168,25 +160,27 @@ struct length {
 	}
 };
 
-class handle;
-
 namespace detail
 {
 
-/* Says what is to be done with a job. */
-enum class action {
-	RUN,
-	CLAIM, /* a stop or a drain gives it back; returns whether to close it */
-	CLOSE
-};
-
 /* Is the argument of a timer, or the value of a key, that this header sets. */
 struct job {
-	bool (*act)(job *self, action what);
+	/* Says where a sleep is, or whether a periodic function is called now. */
+	enum phase : unsigned char { BEGINNING, ASLEEP, ENDED, LEAVING, RUNNING, STOPPED };
 
-	static void close(void *one)
+	std::atomic<phase> at = BEGINNING;
+
+	virtual ~job() = default;
+	virtual void run() = 0;
+	/* Prepares for close(), which a stop or a drain calls if this returns true. */
+	virtual bool claim() noexcept
 	{
-		(void)static_cast<job *>(one)->act(static_cast<job *>(one), action::CLOSE);
+		return true;
+	}
+	/* Ends a job that will not run. */
+	virtual void close()
+	{
+		delete this;
 	}
 };
 
@@ -194,13 +188,13 @@ struct job {
  * or NULL. It is for wheels that this program or library made. */
 [[gnu::visibility("hidden")]] inline thread_local std::exception_ptr *thrown = nullptr;
 
-/* Does what the wheel asks of a job. */
-inline void act_guarded(job *one, action what)
+/* Runs or closes a job. */
+template <void (job::*act)()> void act_on(void *one)
 {
 #ifdef __cpp_exceptions
 	if (thrown) {
 		try {
-			(void)one->act(one, what);
+			(static_cast<job *>(one)->*act)();
 		} catch (...) {
 			if (!*thrown)
 				*thrown = std::current_exception();
@@ -208,7 +202,7 @@ inline void act_guarded(job *one, action what)
 		return;
 	}
 #endif
-	(void)one->act(one, what);
+	(static_cast<job *>(one)->*act)();
 }
 
 /* Is a wheel's part in C++. Its two functions are those of the program or library that made the
@@ -216,9 +210,7 @@ inline void act_guarded(job *one, action what)
 struct home : std::enable_shared_from_this<home> {
 	tw_wheel *wheel = nullptr;
 	tw_options options; /* the program's */
-	void (*run)(void *) = [](void *argument) {
-		act_guarded(static_cast<job *>(argument), action::RUN);
-	};
+	void (*run)(void *) = act_on<&job::run>;
 	std::exception_ptr *&(*thrown_here)() = []() -> auto &
 	{
 		return thrown;
@@ -235,10 +227,10 @@ struct home : std::enable_shared_from_this<home> {
 		if (task->key || task->run == self->run) {
 			std::unique_lock hold(self->lock);
 
-			if (self->left.erase(task->timer.id) || !one->act(one, action::CLAIM))
+			if (self->left.erase(task->timer.id) || !one->claim())
 				return;
 			hold.unlock();
-			act_guarded(one, action::CLOSE);
+			act_on<&job::close>(one);
 		} else if (self->options.release) {
 			self->options.release(self->options.context, task, reason);
 		}
@@ -261,17 +253,18 @@ struct home : std::enable_shared_from_this<home> {
 };
 
 /* Makes a call that drives a wheel. When it has returned, rethrows. */
-template <class Call> tw_status drive(std::shared_ptr<home> on, Call &&call)
+tw_status drive(home *self, auto *call, auto... arguments)
 {
 	std::exception_ptr first;
 
-	if (!on)
+	if (!self)
 		return TW_INVALID;
-	std::exception_ptr *&innermost = on->thrown_here();
+	auto kept = self->shared_from_this();
+	std::exception_ptr *&innermost = self->thrown_here();
 	std::exception_ptr *outer = std::exchange(innermost, &first);
-	tw_status status = call(on->wheel);
+	tw_status status = call(self->wheel, arguments...);
 
-	on.reset(); /* perhaps the last owner: a function may have destroyed the wheel */
+	kept.reset(); /* perhaps the last owner: a function may have destroyed the wheel */
 	innermost = outer;
 	if (first)
 		std::rethrow_exception(first);
@@ -293,9 +286,7 @@ class handle
 {
       public:
 	handle() = default;
-	handle(detail::home *wheel, tw_timer id,
-	       std::shared_ptr<std::atomic<bool>> is_stopped) noexcept
-		: home_(wheel), id_(id), is_stopped_(std::move(is_stopped))
+	handle(detail::home *wheel, tw_timer id) noexcept : home_(wheel), id_(id)
 	{
 	}
 
@@ -304,36 +295,33 @@ class handle
 	 * function is destroyed after it, by the wheel. */
 	tw_status stop() noexcept
 	{
-		/* relaxed: the reset orders it */
-		if (is_stopped_)
-			return is_stopped_->exchange(true, std::memory_order_relaxed)
-				       ? TW_NOT_FOUND
-				       : tw_timer_reset(wheel(), id_, 0);
 		void *argument;
 		tw_status status = tw_timer_take(wheel(), id_, &argument);
 
-		if (status == TW_OK)
-			detail::job::close(argument);
-		return status;
+		if (status != TW_OK && status != TW_REARMED)
+			return status;
+		detail::job *one = static_cast<detail::job *>(argument);
+		if (status == TW_REARMED) {
+			/* acq_rel: whichever exchange comes later, here or at the end of the call,
+			 * destroys the function. */
+			if (one->at.exchange(detail::job::STOPPED, std::memory_order_acq_rel) ==
+			    detail::job::RUNNING)
+				return TW_OK;
+			wait(); /* the run is about to call it, and will not, or has called it */
+		}
+		one->close();
+		return TW_OK;
 	}
 	/* Stops the timer, and waits for a call under way, but in that call. With TW_OK the
 	 * function is destroyed. Two calls that wait for each other hang. */
 	tw_status stop_and_wait() noexcept
 	{
 		const tw_task *task = tw_current_task();
-		void *argument;
-		tw_status status;
+		tw_status status = stop();
 
-		if (task && task->timer.id == id_.id && task->wheel == wheel())
-			return stop();
-		status = tw_timer_take(wheel(), id_, &argument);
-		/* In another function of the wheel the C interface does not wait. */
-		while (tw_timer_stop_wait(wheel(), id_) == TW_RUNNING)
-			std::this_thread::sleep_for(std::chrono::microseconds(50));
-		if (status != TW_OK && status != TW_REARMED)
-			return status;
-		detail::job::close(argument);
-		return TW_OK;
+		if (!task || task->timer.id != id_.id || task->wheel != wheel())
+			wait();
+		return status;
 	}
 
 	/* Returns the handle of the C interface. Do not stop the timer with it, which would leak
@@ -345,16 +333,21 @@ class handle
 
       private:
 	friend class timer;
-	friend class wheel;
 
 	tw_wheel *wheel() const noexcept
 	{
 		return home_ ? home_->wheel : nullptr;
 	}
+	/* Waits until the stopped timer is not running. In another function of the wheel the C
+	 * interface does not wait. */
+	void wait() const noexcept
+	{
+		while (tw_timer_stop_wait(wheel(), id_) == TW_RUNNING)
+			std::this_thread::sleep_for(std::chrono::microseconds(50));
+	}
 
 	detail::home *home_ = nullptr;
 	tw_timer id_ = {};
-	std::shared_ptr<std::atomic<bool>> is_stopped_; /* set for a periodic timer */
 };
 
 /* Owns a timer, as std::jthread owns a thread: its destructor and an assignment stop the timer, and
@@ -412,41 +405,47 @@ struct nothing {
 	template <class> using callback_type = nothing;
 };
 
+/* Says what ends a function: its run, a stop of its timer, or its alarm. */
+enum class life { ONCE, PERIODIC, ALARM };
+
 /* Holds a function, and what its timer needs beside it. */
-template <bool is_once, class F, class Extra> struct function_of : job {
-	home *at;
+template <life until, class F, class Extra> struct function_of : job {
+	home *wheel;
 	F function;
 	Extra extra;
-	/* Is set by a stop, which leaves the function to the next run. That calls nothing more. */
-	std::shared_ptr<std::atomic<bool>> is_stopped;
 
-	function_of(home *wheel, auto &&given, Extra &&more)
-		: job{act_on}, at(wheel), function(std::forward<decltype(given)>(given)),
-		  extra(std::move(more)),
-		  is_stopped(is_once ? nullptr : new std::atomic<bool>(false))
+	function_of(home *on, auto &&given, Extra &&more)
+		: wheel(on), function(std::forward<decltype(given)>(given)), extra(std::move(more))
 	{
 	}
 
-	static bool act_on(job *one, action what)
+	void run() override
 	{
-		function_of *self = static_cast<function_of *>(one);
-		const bool is_last = what == action::CLOSE || (what == action::RUN && is_once);
-		std::unique_ptr<function_of> own(is_last ? self : nullptr);
-		const tw_task *task = tw_current_task();
+		/* acq_rel: as in handle::stop(), which destroys it if the stop comes before */
+		if (until == life::PERIODIC &&
+		    at.exchange(RUNNING, std::memory_order_acq_rel) == STOPPED)
+			return;
+		const ending end{this};
+		if constexpr (std::invocable<F &>)
+			function();
+		else
+			function(handle(wheel, tw_current_task()->timer));
+	}
 
-		if (what != action::RUN)
-			return true;
-		/* relaxed: the reset that brings this run orders it */
-		if (!is_once && self->is_stopped->load(std::memory_order_relaxed)) {
-			if (tw_timer_stop(task->wheel, task->timer) == TW_REARMED)
-				own.reset(self);
-		} else if constexpr (std::invocable<F &>) {
-			self->function();
-		} else {
-			self->function(handle(self->at, task->timer, self->is_stopped));
+      private:
+	/* Is the end of a call, also by an exception. */
+	struct ending {
+		function_of *self;
+
+		~ending()
+		{
+			/* acq_rel: as in handle::stop() */
+			if (until == life::ONCE ||
+			    (until == life::PERIODIC &&
+			     self->at.exchange(ENDED, std::memory_order_acq_rel) == STOPPED))
+				delete self;
 		}
-		return true;
-	}
+	};
 };
 
 /* Is what calls a Stopper when a stop is requested. */
@@ -462,11 +461,11 @@ template <class Stopper> struct callback_for<std::stop_token, Stopper> {
  * The phase says who goes on: begin() and the end, the later of the two; the end and the destructor
  * of a frame that sleeps, the earlier one.
  */
-template <class Token, class Wake> class sleep : job
+template <class Token, class Wake> class sleep : job, public std::suspend_always
 {
       public:
 	sleep(home *wheel, length delay, Token token, Wake wake = {}) noexcept
-		: job{act_on}, home_(wheel), delay_(delay), token_(std::move(token)), wake_(wake)
+		: home_(wheel), delay_(delay), token_(std::move(token)), wake_(wake)
 	{
 	}
 	/* Moves one that has not begun. */
@@ -478,8 +477,8 @@ template <class Token, class Wake> class sleep : job
 	~sleep()
 	{
 		/* acquire, acq_rel: as in begin() */
-		if (phase_.load(std::memory_order_acquire) == ASLEEP &&
-		    phase_.exchange(LEAVING, std::memory_order_acq_rel) == ASLEEP)
+		if (at.load(std::memory_order_acquire) == ASLEEP &&
+		    at.exchange(LEAVING, std::memory_order_acq_rel) == ASLEEP)
 			leave();
 	}
 
@@ -491,34 +490,30 @@ template <class Token, class Wake> class sleep : job
 		phase begun = BEGINNING;
 
 		/* relaxed: the timer publishes it */
-		phase_.store(is_stoppable ? BEGINNING : ASLEEP, std::memory_order_relaxed);
+		at.store(is_stoppable ? BEGINNING : ASLEEP, std::memory_order_relaxed);
 		if (home_)
 			armed = tw_after_func(home_->wheel, delay_.nanoseconds, home_->run,
 					      static_cast<job *>(this), &timer_);
 		if (armed != TW_OK) {
 			status_ = armed; /* not otherwise: a drain may have set it by now */
-			phase_.store(ENDED, std::memory_order_relaxed);
+			at.store(ENDED, std::memory_order_relaxed);
 			return false;
 		}
 		if constexpr (is_stoppable) {
 			callback_.emplace(std::move(token_), stopper{this});
 			/* acq_rel: the later one sees what the earlier did, and goes on. */
-			return phase_.compare_exchange_strong(begun, ASLEEP,
-							      std::memory_order_acq_rel);
+			return at.compare_exchange_strong(begun, ASLEEP, std::memory_order_acq_rel);
 		}
 		return true; /* *this may be destroyed by now */
 	}
 	/* Returns how the sleep has ended; TW_REARMED: a stop was requested. */
 	tw_status finish() noexcept
 	{
-		callback_.reset();
+		if constexpr (is_stoppable)
+			callback_.reset();
 		return status_;
 	}
 
-	bool await_ready() const noexcept
-	{
-		return false;
-	}
 	bool await_suspend(Wake handle)
 	{
 		wake_ = handle;
@@ -526,14 +521,14 @@ template <class Token, class Wake> class sleep : job
 	}
 	bool await_resume()
 	{
-		if (finish() != TW_REARMED)
+		if (finish() == TW_OK)
+			return true;
+		if (status_ != TW_REARMED)
 			check(status_);
-		return status_ == TW_OK;
+		return false;
 	}
 
       private:
-	enum phase : unsigned char { BEGINNING, ASLEEP, ENDED, LEAVING, LEFT };
-
 	static constexpr bool is_stoppable = !std::same_as<Token, nothing>;
 
 	struct stopper {
@@ -546,32 +541,37 @@ template <class Token, class Wake> class sleep : job
 			if (tw_timer_take(self->home_->wheel, self->timer_, &argument) != TW_OK)
 				return;
 			self->status_ = TW_REARMED;
-			(void)act_on(self, action::RUN);
+			self->run();
 		}
 	};
 
-	static bool act_on(job *one, action what)
+	/* Returns whether the coroutine is to be resumed, and not begin() or leave() to go on. */
+	bool end() noexcept
 	{
-		sleep *self = static_cast<sleep *>(one);
-		Wake wake = self->wake_; /* before another thread may destroy the sleep */
+		/* acq_rel: as in begin() */
+		if constexpr (is_stoppable)
+			return at.exchange(ENDED, std::memory_order_acq_rel) == ASLEEP;
+		/* release: the last touch; pairs with the acquire of a destructor. No exchange is
+		 * needed: with a destructor that comes between, the frame is gone, or never was. */
+		const phase old = at.load(std::memory_order_acquire);
+		at.store(ENDED, std::memory_order_release);
+		return old == ASLEEP;
+	}
+	void run() override
+	{
+		Wake wake = wake_; /* before another thread may destroy the sleep */
 
-		if (what == action::CLAIM)
-			self->status_ = TW_CLOSED;
-		if (what != action::CLOSE) {
-			/* acquire: as in begin(). An exchange where begin() goes on meanwhile. */
-			phase old = is_stoppable ? self->phase_.exchange(ENDED,
-									 std::memory_order_acq_rel)
-						 : self->phase_.load(std::memory_order_acquire);
-
-			/* release: the last touch; pairs with the acquire of a destructor */
-			self->phase_.store(old == LEAVING ? LEFT : ENDED,
-					   std::memory_order_release);
-			if (old != ASLEEP)
-				return false;
-		}
-		if (what != action::CLAIM)
+		if (end())
 			wake();
-		return true;
+	}
+	bool claim() noexcept override
+	{
+		status_ = TW_CLOSED;
+		return end();
+	}
+	void close() override
+	{
+		wake_();
 	}
 	[[gnu::noinline, gnu::cold]] void leave() noexcept
 	{
@@ -581,10 +581,10 @@ template <class Token, class Wake> class sleep : job
 		callback_.reset();
 		status = tw_timer_take(home_->wheel, timer_, &argument);
 		/* A run that another thread has just begun leaves the sleep at once. */
-		while (status == TW_RUNNING && phase_.load(std::memory_order_acquire) == LEAVING)
+		while (status == TW_RUNNING && at.load(std::memory_order_acquire) == LEAVING)
 			std::this_thread::yield();
 		std::lock_guard hold(home_->lock);
-		if (status != TW_OK && phase_.load(std::memory_order_acquire) == LEAVING)
+		if (status != TW_OK && at.load(std::memory_order_acquire) == LEAVING)
 			home_->left.insert(timer_.id);
 	}
 
@@ -592,9 +592,8 @@ template <class Token, class Wake> class sleep : job
 	length delay_;
 	[[no_unique_address]] Token token_;
 	Wake wake_;
-	tw_timer timer_ = {};
+	tw_timer timer_;
 	tw_status status_ = TW_OK;
-	std::atomic<phase> phase_ = BEGINNING;
 	[[no_unique_address]] std::optional<typename callback_for<Token, stopper>::type> callback_;
 };
 
@@ -636,22 +635,11 @@ class wheel
 		check(tw_create(
 			&made->wheel, interval.nanoseconds, slots,
 			[](void *, const tw_task *task) {
-				detail::act_guarded(static_cast<detail::job *>(task->value),
-						    detail::action::RUN);
+				detail::act_on<&detail::job::run>(task->value);
 			},
 			&own));
-		home_ = std::shared_ptr<home>(made.release(), home::end);
-	}
-	wheel(wheel &&) = default;
-	wheel &operator=(wheel other) noexcept
-	{
-		home_.swap(other.home_);
-		return *this;
-	}
-	~wheel()
-	{
-		if (home_)
-			(void)tw_stop(get());
+		std::shared_ptr<home> kept(made.release(), home::end);
+		home_ = {kept.get(), [kept](home *self) { (void)tw_stop(self->wheel); }};
 	}
 
 	/* Returns the wheel of the C interface, for all calls except those that set keyed timers. */
@@ -663,21 +651,21 @@ class wheel
 	/* Runs the function once, after the delay. */
 	template <detail::function F> handle after(length delay, F &&function)
 	{
-		return start(make<true>(std::forward<F>(function)), tw_after_func,
+		return start(make<detail::life::ONCE>(std::forward<F>(function)), tw_after_func,
 			     delay.nanoseconds);
 	}
 	/* Runs the function after `first` and then each period. */
 	template <detail::function F>
 	handle every(length first, length period, F &&function, tw_missed missed = TW_MISSED_BURST)
 	{
-		return start(make<false>(std::forward<F>(function)), tw_every, first.nanoseconds,
-			     period.nanoseconds, missed);
+		return start(make<detail::life::PERIODIC>(std::forward<F>(function)), tw_every,
+			     first.nanoseconds, period.nanoseconds, missed);
 	}
 	/* Runs the function at the times of a calendar, as tw_schedule_cron does. */
 	template <detail::function F> handle every(cron times, F &&function)
 	{
-		return start(make<false>(std::forward<F>(function), times), tw_schedule_cron,
-			     times.get());
+		return start(make<detail::life::PERIODIC>(std::forward<F>(function), times),
+			     tw_schedule_cron, times.get());
 	}
 
 	/* Runs the function once, after the delay, unless it is replaced or removed. A delay ≤ 0
@@ -685,13 +673,15 @@ class wheel
 	template <std::invocable F>
 	[[nodiscard]] tw_status set(std::string_view key, length delay, F &&function)
 	{
-		return set_by(tw_set_timer, key, delay, make<true>(std::forward<F>(function)));
+		return set_by(tw_set_timer, key, delay,
+			      make<detail::life::ONCE>(std::forward<F>(function)));
 	}
 	/* Sets as set() does, if the key has no timer. */
 	template <std::invocable F>
 	[[nodiscard]] tw_status add(std::string_view key, length delay, F &&function)
 	{
-		return set_by(tw_add_timer, key, delay, make<true>(std::forward<F>(function)));
+		return set_by(tw_add_timer, key, delay,
+			      make<detail::life::ONCE>(std::forward<F>(function)));
 	}
 	/* Moves the key's timer, if it has one. With a delay ≤ 0 it runs now. */
 	tw_status move(std::string_view key, length delay) noexcept
@@ -724,18 +714,17 @@ class wheel
 	}
 	tw_status stop()
 	{
-		return detail::drive(home_, tw_stop);
+		return detail::drive(home_.get(), tw_stop);
 	}
 	tw_status wait_idle()
 	{
-		return detail::drive(home_, tw_wait_idle);
+		return detail::drive(home_.get(), tw_wait_idle);
 	}
 	/* Drives a wheel that callers drive. On TW_OK *until_next is how long the caller may sleep. */
 	tw_status poll(std::chrono::nanoseconds *until_next = nullptr)
 	{
 		tw_duration left;
-		tw_status status = detail::drive(
-			home_, [&](tw_wheel *wheel) { return tw_poll(wheel, &left); });
+		tw_status status = detail::drive(home_.get(), tw_poll, &left);
 
 		if (status == TW_OK && until_next)
 			*until_next = std::chrono::nanoseconds(left);
@@ -744,8 +733,7 @@ class wheel
 	/* Moves a manual clock. */
 	tw_status advance(length by)
 	{
-		return detail::drive(
-			home_, [&](tw_wheel *wheel) { return tw_advance(wheel, by.nanoseconds); });
+		return detail::drive(home_.get(), tw_advance, by.nanoseconds);
 	}
 	/* Returns the time on the wheel's clock. */
 	std::chrono::nanoseconds now() const noexcept
@@ -758,37 +746,35 @@ class wheel
 	friend struct sleep_sender schedule_after(const wheel &, length) noexcept;
 
 	/* Makes a function, for a timer that may yet be refused. */
-	template <bool is_once, class Extra = detail::nothing>
+	template <detail::life until, class Extra = detail::nothing>
 	auto make(auto &&given, Extra extra = {})
 	{
-		using made = detail::function_of<is_once, std::decay_t<decltype(given)>, Extra>;
+		using made = detail::function_of<until, std::decay_t<decltype(given)>, Extra>;
 
 		return std::make_unique<made>(home_.get(), std::forward<decltype(given)>(given),
 					      std::move(extra));
 	}
 	/* Sets the timer of a function by a call of the C interface, with these arguments first. */
-	handle start(auto made, auto *call, auto... first)
+	handle start(std::unique_ptr<detail::job> made, auto *call, auto... first)
 	{
-		handle started(home_.get(), {}, made->is_stopped);
+		tw_timer id;
 
-		check(home_ ? call(get(), first..., home_->run,
-				   static_cast<detail::job *>(made.get()), &started.id_)
-			    : TW_INVALID);
+		check(home_ ? call(get(), first..., home_->run, made.get(), &id) : TW_INVALID);
 		(void)made.release();
-		return started;
+		return handle(home_.get(), id);
 	}
 	tw_status set_by(decltype(tw_set_timer) *call, std::string_view key, length delay,
-			 auto made)
+			 std::unique_ptr<detail::job> made)
 	{
-		tw_status status =
-			call(get(), key.data(), key.size(), static_cast<detail::job *>(made.get()),
-			     std::max(delay.nanoseconds, TW_NANOSECOND));
+		tw_status status = call(get(), key.data(), key.size(), made.get(),
+					std::max(delay.nanoseconds, TW_NANOSECOND));
 
 		if (status == TW_OK)
 			(void)made.release();
 		return status;
 	}
 
+	/* Its end stops the wheel. What drives the wheel has it from shared_from_this(). */
 	std::shared_ptr<detail::home> home_;
 };
 
@@ -802,7 +788,7 @@ class alarm
       public:
 	template <std::invocable F> alarm(wheel &wheel, F &&function)
 	{
-		auto made = wheel.make<false>(std::forward<F>(function), tw_alarm{});
+		auto made = wheel.make<detail::life::ALARM>(std::forward<F>(function), tw_alarm{});
 
 		check(!wheel.home_ ? TW_INVALID
 				   : tw_alarm_init(wheel.get(), &made->extra, wheel.home_->run,
@@ -832,9 +818,9 @@ class alarm
 		void operator()(tw_alarm *alarm) const noexcept
 		{
 			if (tw_alarm_destroy(alarm) == TW_OK)
-				detail::job::close(held);
+				held->close();
 			else
-				(void)tw_alarm_close(alarm, detail::job::close);
+				(void)tw_alarm_close(alarm, detail::act_on<&detail::job::close>);
 		}
 	};
 

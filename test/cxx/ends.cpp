@@ -282,20 +282,52 @@ void frames_are_destroyed_while_the_wheel_is()
 }
 
 /* Runs that have just begun find the frame gone, and touch nothing. */
-void frames_are_destroyed_as_their_time_comes()
+template <class... Token> void frames_are_destroyed_as_their_time_comes(Token... token)
 {
 	tw::wheel wheel(1ms, 64);
+	using sleeping = decltype(wheel.sleep_for(1ms, token...));
 
 	for (int round = 0; round < 200; ++round) {
-		std::vector<std::unique_ptr<tw::sleeping<tw::detail::nothing>>> sleeps;
+		std::vector<std::unique_ptr<sleeping>> sleeps;
 
 		for (int i = 0; i < 20; ++i) {
-			sleeps.push_back(std::unique_ptr<tw::sleeping<tw::detail::nothing>>(
-				new tw::sleeping<tw::detail::nothing>(
-					wheel.sleep_for(100us * (i % 20)))));
-			CHECK(sleeps.back()->await_suspend(std::noop_coroutine()));
+			sleeps.push_back(std::unique_ptr<sleeping>(
+				new sleeping(wheel.sleep_for(100us * (i % 20), token...))));
+			(void)sleeps.back()->await_suspend(std::noop_coroutine());
 		}
 		std::this_thread::sleep_for(std::chrono::microseconds(round % 10 * 200));
+	}
+}
+
+/* A stop may come before, in and after a call. The function is destroyed once, not in a call. */
+void stops_of_periodic_timers_meet_their_runs()
+{
+	enum { ROUNDS = 2000 };
+	std::atomic<int> alive = 0;
+	{
+		tw_options options = {};
+
+		options.workers = 1;
+		tw::wheel wheel(1ms, 64, options);
+		for (int round = 0; round < ROUNDS; ++round) {
+			std::atomic<int> runs = 0;
+			std::shared_ptr<int> held(new int(0), [&alive](int *value) {
+				--alive;
+				delete value;
+			});
+
+			++alive;
+			tw::handle beat = wheel.every(0ms, 1us, [held = std::move(held), &runs] {
+				++*held;
+				++runs;
+			});
+			while (runs < 1 + round % 7)
+				std::this_thread::yield();
+			const bool waits = round % 2;
+			CHECK((waits ? beat.stop_and_wait() : beat.stop()) == TW_OK);
+			CHECK(!waits || alive == 0);
+			CHECK(beat.stop_and_wait() != TW_OK && alive == 0);
+		}
 	}
 }
 
@@ -436,10 +468,14 @@ void values_of_the_c_interface_come_back()
 
 int main()
 {
+	std::stop_source source;
+
 	durations_are_rounded_up_and_end();
 	sleeps_end_by_each_way_wherever_the_wheel_is_driven();
 	frames_are_destroyed_while_the_wheel_is();
 	frames_are_destroyed_as_their_time_comes();
+	frames_are_destroyed_as_their_time_comes(source.get_token());
+	stops_of_periodic_timers_meet_their_runs();
 	functions_keep_their_state_from_run_to_run();
 	owner_of_a_timer_waits_for_its_run();
 	timer_may_outlive_its_wheel_and_end_in_its_run();
