@@ -286,13 +286,14 @@ static void timer_index_give_back(struct timer_index *index)
 static void timer_index_merge(struct timer_index *index)
 {
 	uint32_t from = index->buckets - 1;
+	UT_hash_handle **last = bucket_at(index, from);
 
 	timer_index_prefetch_merge(index, from);
-
 	if (from <= index->mask / 2)
 		index->mask /= 2;
 	index->buckets--;
-	timer_index_redistribute(index, bucket_at(index, from), bucket_of(index, from));
+	if (*last)
+		timer_index_redistribute(index, last, bucket_of(index, from));
 	timer_index_give_back(index);
 }
 
