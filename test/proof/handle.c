@@ -65,7 +65,7 @@ static atomic_int freed;
 /* Returns the handle's place in the chunk, without an access to memory. */
 static int alarm_number(const struct alarm *alarm)
 {
-	return ((uintptr_t)alarm & (CHUNK_SIZE - 1)) != CHUNK_HEADER;
+	return ((uintptr_t)alarm & (CHUNK_SIZE - 1)) != CHUNK_FIRST * CHUNK_PAGE;
 }
 
 static void owner_close(struct alarm *alarm)
@@ -455,7 +455,8 @@ static void begin(void)
 	chunk->number = 0;
 	(void)handle_table_begin_chunk(table, chunk);
 	for (int i = 0; i < ALARMS; i++) {
-		handles[i] = chunk_handle(chunk, (size_t)i);
+		handles[i] = chunk_block(chunk, sizeof(struct alarm),
+					 CHUNK_FIRST * CHUNK_PAGE_BLOCKS + (size_t)i);
 		atomic_init(&handles[i]->word, 0);
 	}
 	owner.clock.kind = TW_CLOCK_MANUAL;

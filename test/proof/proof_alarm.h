@@ -18,7 +18,9 @@
 
 /* One chunk holds two handles. */
 #define CHUNK_SIZE ((size_t)512)
-#define CHUNK_HEADER ((size_t)256)
+#define CHUNK_PAGE ((size_t)256)
+#define CHUNK_FIRST ((size_t)1)
+#define SLAB_BATCH 0
 
 void *calloc(size_t count, size_t size);
 
