@@ -32,6 +32,7 @@ static void shore_add(struct shore *shore, uint32_t first, uint32_t end)
 		assert_non_null(shore->timers[key]);
 		shore->timers[key]->timer.value = VALUE(key);
 		shore->timers[key]->timer.deadline = key;
+		shore->timers[key]->timer.epoch = shore->pending.epoch;
 		timer_index_add(&shore->pending.index, shore->timers[key]);
 	}
 }
