@@ -150,6 +150,7 @@ TEST(once, step_looks_at_no_more_than_some_empty_buckets)
 	for (uint32_t i = 0; i < TIMERS; i++) {
 		timers[i] = timer_new(&shore->store, &i, sizeof(i), 2 * i);
 		assert_non_null(timers[i]);
+		timers[i]->timer.epoch = shore->pending.epoch;
 		timer_index_add(&shore->pending.index, timers[i]);
 	}
 	assert_true(walk_init(&walk));
