@@ -8,10 +8,9 @@ TEST(once, links_come_in_the_order_of_their_adding_and_are_reversed_in_steps)
 {
 	static struct inbox_link links[10 * INBOX_STEP];
 	const size_t count = sizeof(links) / sizeof(links[0]);
-	struct inbox inbox = {0};
+	struct inbox inbox = {.taken = NULL};
 	size_t calls = 0;
 
-	(void)state;
 	for (size_t i = 0; i < count; i++)
 		inbox_add(&inbox, &links[i]);
 	for (size_t taken = 0; taken < count; calls++) {
