@@ -526,7 +526,7 @@ TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				       void (*run)(void *), void *argument, struct tw_timer *timer);
 
 /*
- * Stop the timer, also after tw_stop; the status says who owns the argument.
+ * Stop the timer, also after tw_stop; the status says whose the argument is.
  *
  * The calls return at once, without asking the owner: either the stop or the run wins. Do not
  * repeat them until they return TW_OK: after TW_RUNNING they never do. tw_timer_take also returns

@@ -458,7 +458,7 @@ template <class Stopper> struct callback_for<std::stop_token, Stopper> {
 
 /*
  * Holds a sleep, in the frame of the coroutine that awaits it. When it has ended, it calls Wake.
- * The phase says who goes on: begin() and the end, the later of the two; the end and the destructor
+ * The phase says which goes on: begin() and the end, the later of the two; the end and the destructor
  * of a frame that sleeps, the earlier one.
  */
 template <class Token, class Wake> class sleep : job, public std::suspend_always

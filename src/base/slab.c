@@ -10,7 +10,7 @@
  *   out is the number of blocks that are not free in a chunk, less those whose pages are going
  *     back to the system
  *
- * Who owns what: a stripe belongs to the thread that set its flag, a bin to its thread. The chunks
+ * Ownership: a stripe belongs to the thread that set its flag, a bin to its thread. The chunks
  * are under the lock. While a thread gives pages back, their blocks are in use by it.
  *
  * The threads that set timers take blocks, the owner and the workers give them back. With glibc,

@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "base/event_count.h"
-#include "base/limit.h"
 #include "base/list.h"
 #include "base/thread.h"
 #include "command_queue.h"

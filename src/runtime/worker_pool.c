@@ -214,7 +214,8 @@ static struct timer *timer_or_null(struct list *link)
 
 static size_t worker_pool_slots(const struct worker_pool *pool)
 {
-	/* relaxed: a slot is zeroed at first, and has no job; who must see it has the lock. */
+	/* relaxed: a slot is zeroed at first, and has no job; a thread that must see it has the
+	 * lock. */
 	return atomic_load_explicit(&pool->slots, memory_order_relaxed);
 }
 
