@@ -44,8 +44,6 @@
 #include "pages.h"
 #include "thread.h"
 
-static const bool slab_recycles = !SANITIZER_ADDRESS;
-
 /* Empty pages that a slab keeps, beside an eighth of its present pages. The model checker sets
  * fewer. */
 #ifndef EMPTY_PAGES_KEPT
@@ -60,7 +58,7 @@ enum {
 void slab_init_hooked(struct slab *slab, size_t block_size, const struct slab_hooks *hooks)
 {
 	*slab = (struct slab){
-		.block_size = block_size, .recycles = slab_recycles || hooks, .hooks = hooks};
+		.block_size = block_size, .recycles = !SANITIZER_ADDRESS || hooks, .hooks = hooks};
 	slab->reciprocal = (uint32_t)(65535 / block_size) + 1;
 	for (int i = 0; i < SLAB_LISTS; i++)
 		list_init(&slab->chunks[i]);
@@ -432,14 +430,15 @@ static unsigned slab_empty_bin(struct slab *slab, struct slab_bin *bin)
 	return count;
 }
 
-/* Empties the bin, and gives back some rows of pages: about as many as pages may have become empty,
- * and `more`. Under the lock, which it gives up. */
-static void slab_flush_locked(struct slab *slab, struct slab_bin *bin, size_t more)
+/* Gives about `most` rows of pages back while too many are empty, unless no chunk has one that may
+ * go. Under the lock, which it gives up. */
+static void slab_release_surplus(struct slab *slab, struct slab_bin *bin, size_t most)
 {
 	struct slab_release release;
-	size_t most = slab_empty_bin(slab, bin) + more;
+	size_t in_vain = 0;
 
-	for (size_t rows = 0; rows < most && slab_has_surplus(slab); rows += release.count + 1) {
+	for (size_t rows = 0; rows < most && in_vain <= slab->chunk_count && slab_has_surplus(slab);
+	     rows += release.count + 1) {
 		uint32_t gone;
 
 		slab_begin_release(slab, &release);
@@ -447,7 +446,9 @@ static void slab_flush_locked(struct slab *slab, struct slab_bin *bin, size_t mo
 		gone = slab_release_rows(slab, &release);
 		pthread_mutex_lock(&slab->lock);
 		slab_end_release(slab, &release, gone);
+		in_vain = gone ? 0 : in_vain + 1;
 	}
+	bin->has_left = slab_has_surplus(slab);
 	pthread_mutex_unlock(&slab->lock);
 }
 
@@ -455,17 +456,19 @@ void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 {
 	*(void **)block = bin->more;
 	bin->more = block;
+	/* About as many pages may have become empty as it gives back. */
 	if (pthread_mutex_trylock(&slab->lock) == 0)
-		slab_flush_locked(slab, bin, 0);
+		slab_release_surplus(slab, bin, slab_empty_bin(slab, bin));
 }
 
 void slab_flush(struct slab *slab, struct slab_bin *bin)
 {
-	if (bin->count == 0 && !bin->more)
+	if (bin->count == 0 && !bin->more && !bin->has_left)
 		return;
 	pthread_mutex_lock(&slab->lock);
-	/* Threads that gave back while others did may have left some. */
-	slab_flush_locked(slab, bin, slab->chunk_count * ROWS_AT_ONCE);
+	(void)slab_empty_bin(slab, bin);
+	/* Pages of a chunk that one thread gives back are left to it by the others. */
+	slab_release_surplus(slab, bin, SIZE_MAX);
 }
 
 /* ---- Asking ---- */

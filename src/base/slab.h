@@ -94,6 +94,7 @@ struct slab {
 /* A bin holds blocks that one thread is giving back. A zeroed bin is empty. */
 struct slab_bin {
 	unsigned count; /* in `blocks` */
+	bool has_left;  /* too many pages were empty when its blocks had last been passed on */
 	void *blocks[SLAB_BATCH];
 	/* Blocks that came while that was full and the lock was taken. Each one's first word is the
 	 * next one's address. */

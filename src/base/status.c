@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status.c converts statuses to names and texts. TW_STATUS_LIST in the public header is their only
- * list.
+ * status.c converts statuses to names and texts, and says the library's version. TW_STATUS_LIST in
+ * the public header is the statuses' only list.
  */
 #include "status.h"
 
@@ -33,4 +33,10 @@ const char *tw_status_text(enum tw_status status)
 	if ((size_t)status < status_count)
 		return statuses[status].text;
 	return tw_further_status_text ? tw_further_status_text(status) : "unknown status";
+}
+
+/* The loaded library's version may differ from that of the header a program was compiled with. */
+int tw_version(void)
+{
+	return TW_VERSION;
 }

@@ -249,6 +249,7 @@ struct world {
 	size_t chunk_count;
 	atomic_size_t forgotten; /* pages it has reported */
 	bool keeps;              /* it refuses to forget */
+	bool gives;              /* it gives back when it is next to forget */
 	uint64_t *blocks[BLOCKS];
 	struct random random;
 };
@@ -265,6 +266,8 @@ static bool world_begin_chunk(void *argument, struct chunk *chunk)
 	return true;
 }
 
+static void world_give(struct world *world, uint64_t one_in);
+
 /* The page has no block in use: each was zeroed when it was given back. */
 static bool world_forget(void *argument, struct chunk *chunk, const void *block)
 {
@@ -275,6 +278,10 @@ static bool world_forget(void *argument, struct chunk *chunk, const void *block)
 	for (size_t i = 1; i < BLOCK / sizeof(*words) * PAGE_BLOCKS; i++)
 		assert_true(i % (BLOCK / sizeof(*words)) == 0 || words[i] == 0);
 	atomic_fetch_add(&world->forgotten, 1);
+	if (world->gives) {
+		world->gives = false;
+		world_give(world, 100);
+	}
 	return !world->keeps;
 }
 
@@ -427,6 +434,29 @@ TEST(once, page_that_the_hook_refuses_to_forget_stays_as_it_is)
 	world->keeps = false;
 	world_fill(world);
 	world_give(world, 0);
+	world_expect_pages(world);
+	world_destroy(world);
+}
+
+/* While a bin's pages go, another bin gives back most of the blocks, and leaves the pages of that
+ * chunk to the first one, which is empty then. */
+TEST(once, pages_that_one_thread_leaves_to_another_go_back_when_it_flushes)
+{
+	struct world *world = world_create();
+	struct slab_bin bin = {0};
+
+	world_fill(world);
+	world->gives = true;
+	for (size_t i = 0; world->gives; i++) {
+		uint64_t *block = world->blocks[i];
+
+		assert_true(i < BLOCKS / 2);
+		memset(block, 0, BLOCK);
+		world->blocks[i] = NULL;
+		slab_give(&world->slab, &bin, block);
+	}
+	slab_flush(&world->slab, &bin);
+	world_expect_blocks(world);
 	world_expect_pages(world);
 	world_destroy(world);
 }
