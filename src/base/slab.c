@@ -432,7 +432,8 @@ static unsigned slab_empty_bin(struct slab *slab, struct slab_bin *bin)
 
 /* Gives about `most` rows of pages back while too many are empty, unless no chunk has one that may
  * go. Under the lock, which it gives up. */
-static void slab_release_surplus(struct slab *slab, struct slab_bin *bin, size_t most)
+static __attribute__((noinline)) void slab_release_surplus(struct slab *slab, struct slab_bin *bin,
+							   size_t most)
 {
 	struct slab_release release;
 	size_t in_vain = 0;
@@ -463,7 +464,7 @@ void slab_give_to_full_bin(struct slab *slab, struct slab_bin *bin, void *block)
 
 void slab_flush(struct slab *slab, struct slab_bin *bin)
 {
-	if (bin->count == 0 && !bin->more && !bin->has_left)
+	if (bin->count == 0 && !bin->has_left)
 		return;
 	pthread_mutex_lock(&slab->lock);
 	(void)slab_empty_bin(slab, bin);
