@@ -96,7 +96,7 @@ struct slab_bin {
 	unsigned count; /* in `blocks` */
 	bool has_left;  /* too many pages were empty when its blocks had last been passed on */
 	void *blocks[SLAB_BATCH];
-	/* Blocks that come while `blocks` is full and the lock is taken. Each one's first word is the
+	/* Blocks that come while that is full and the lock is taken. Each one's first word is the
 	 * next one's address. */
 	void *more;
 };
