@@ -5,17 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sanitizer.h"
-
-/* The leak detector searches for pointers to memory of malloc. It must be shown mapped memory. */
-#if SANITIZER_ADDRESS
-#include <sanitizer/lsan_interface.h>
-#define pages_show_leak_detector __lsan_register_root_region
-#define pages_hide_from_leak_detector __lsan_unregister_root_region
-#else
-#define pages_show_leak_detector(memory, size) ((void)(memory), (void)(size))
-#define pages_hide_from_leak_detector(memory, size) ((void)(memory), (void)(size))
-#endif
+/* LeakSanitizer searches for pointers in memory of malloc, and in mapped memory that it is shown. A
+ * program may have it, whatever the library is compiled with. Elsewhere these are NULL. */
+extern void __lsan_register_root_region(const void *memory, size_t size) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *memory, size_t size) __attribute__((weak));
 
 #ifdef MAP_POPULATE
 enum { FLAG_POPULATE = MAP_POPULATE };
@@ -53,13 +46,19 @@ static void *pages_map_some(size_t size, int flags)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Lets LeakSanitizer find pointers in the memory, which is returned. */
+static void *pages_show(void *memory, size_t size)
+{
+	if (__lsan_register_root_region)
+		__lsan_register_root_region(memory, size);
+	return memory;
+}
+
 static void *pages_map_shown(size_t size, int flags)
 {
 	void *memory = pages_map_some(size, flags);
 
-	if (memory)
-		pages_show_leak_detector(memory, size);
-	return memory;
+	return memory ? pages_show(memory, size) : NULL;
 }
 
 void *pages_map_touched(size_t size)
@@ -88,13 +87,13 @@ void *pages_map_at(size_t alignment, size_t size)
 	if (before > 0)
 		munmap(all, before);
 	munmap(all + before + size, alignment - before);
-	pages_show_leak_detector(all + before, size);
-	return all + before;
+	return pages_show(all + before, size);
 }
 
 void pages_unmap_aligned(void *memory, size_t size)
 {
-	pages_hide_from_leak_detector(memory, size);
+	if (__lsan_unregister_root_region)
+		__lsan_unregister_root_region(memory, size);
 	munmap(memory, size);
 }
 

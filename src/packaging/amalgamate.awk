@@ -70,7 +70,7 @@ function made_static(line)
 		return "static __attribute__((unused)) " line
 	if (line ~ /^[a-z]+ [a-z_]+ = /)
 		return "static " line
-	if (line !~ /^extern "/ && sub(/^extern /, "static ", line))
+	if (line !~ /^extern "|weak/ && sub(/^extern /, "static ", line))
 		sub(/ __attribute__\(\(visibility\("hidden"\)\)\)/, "", line)
 	sub(/^static inline /, "static inline __attribute__((unused)) ", line)
 	return line
