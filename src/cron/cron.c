@@ -10,7 +10,7 @@
  *    search begins look_back_s earlier, which is more than any two offsets differ. So no earlier
  *    span has shown a later local time.
  *  - A follower's time runs at or after it, by the system's clock. None up to done_s runs, unless
- *    the clock has gone back behind it by STEP_SECONDS or more: then it was wrong before.
+ *    the clock is behind it by STEP_SECONDS, or by half of the time from it to the next one.
  *  - A time that comes by itself runs, however late the look is. One that the clock has stepped
  *    over runs if that was by less than STEP_SECONDS.
  *
@@ -84,7 +84,7 @@ static enum tw_status zone_open(struct zone *zone, const char *name, struct tw_c
 	if (!name || strcmp(name, "UTC") == 0)
 		return TW_OK;
 	*error = (struct tw_cron_error){.in_zone = true};
-	if (strcmp(name, "local") == 0)
+	if (strcmp(name, "local") == 0 || strcmp(name, "localtime") == 0)
 		return zone_load_local(zone, &error->text);
 	error->text = zone_name_check(name, &error->position);
 	if (error->text)
@@ -142,22 +142,31 @@ enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, int64_t
 	return TW_OK;
 }
 
+/* Finds the first time that is later than `after`. */
+static void follower_find(struct cron_follower *follower, int64_t after)
+{
+	if (tw_cron_next(follower->cron, after, &follower->due_s) != TW_OK)
+		follower->due_s = INT64_MAX;
+}
+
 tw_duration cron_follower_next(struct cron_follower *follower, tw_duration previous)
 {
 	tw_duration wait = TW_MINUTE;
 	struct timespec real;
 	tw_duration next;
-	int64_t after;
+	int64_t behind;
 
 	follower->seen = clock_now(follower->clock);
 	clock_gettime(CLOCK_REALTIME, &real);
 	follower->seen_s = real.tv_sec;
-	if (follower->done_s >= real.tv_sec + STEP_SECONDS)
+	follower_find(follower, later(real.tv_sec, follower->done_s));
+	behind = later(real.tv_sec, follower->done_s) - real.tv_sec;
+	if (behind >= STEP_SECONDS ||
+	    (behind > 0 && follower->due_s <= follower->done_s + 2 * behind)) {
 		follower->done_s = INT64_MIN;
-	after = later(real.tv_sec, follower->done_s);
-	if (tw_cron_next(follower->cron, after, &follower->due_s) != TW_OK)
-		follower->due_s = INT64_MAX;
-	else if (follower->due_s - real.tv_sec <= MINUTE_SECONDS)
+		follower_find(follower, real.tv_sec);
+	}
+	if (follower->due_s <= real.tv_sec + MINUTE_SECONDS)
 		wait = (follower->due_s - real.tv_sec) * TW_SECOND - real.tv_nsec;
 	next = time_add(follower->seen, wait);
 	return next > previous ? next : time_add(previous, TW_NANOSECOND);

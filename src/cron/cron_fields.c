@@ -7,17 +7,17 @@
  *     field = item *("," item)
  *     item  = (number ["-" number] | "*") ["/" step] | number ("#" nth | "L") | "L" | "?"
  *
- * A reader goes through the text. It stops at an error, and its position is the reported one. A
- * nickname is read as the expression that it stands for.
+ * The reader stops at an error, and its position is the reported one. A nickname is read as the
+ * expression that it stands for.
  */
 #include "cron_fields.h"
 
 #include <string.h>
 
 #include "calendar.h"
-#include "letter.h"
+#include "text_reader.h"
 
-enum { NUMBER_MOST = 1000, NAME_SIZE = 3 };
+enum { NAME_SIZE = 3 };
 /* In the set of days of the month, L is 0. In the one of days of the week, the nth of a month is
  * 8 * n + day, and the last one is the sixth. */
 enum { DAY_LAST = 0, WEEK_LAST = 6 };
@@ -50,70 +50,35 @@ static const struct {
 	{"@hourly", "0 * * * *"},
 };
 
-/* Walks through the text of an expression. */
-struct field_reader {
-	const char *text;
-	size_t at;         /* position in the text, bytes */
-	const char *wrong; /* the error, a static string, or NULL */
-};
-
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-/* Returns the next character; '\0' also where only the end of a line follows. */
-static char next_char(const struct field_reader *reader)
-{
-	const char *next = reader->text + reader->at;
-
-	return next[strspn(next, "\r\n")] == '\0' ? '\0' : *next;
-}
-
 /* Notes the error `wrong` at the position `at`. Returns false. */
-static bool refuse(struct field_reader *reader, size_t at, const char *wrong)
+static bool refuse(struct text_reader *reader, const char *at, const char *wrong)
 {
-	reader->at = at;
+	reader->next = at;
 	reader->wrong = wrong;
 	return false;
 }
 
-/* Skips the character `c` if it is the next one. Returns whether it was. */
-static bool skip(struct field_reader *reader, char c)
+static void skip_blanks(struct text_reader *reader)
 {
-	if (next_char(reader) != c)
-		return false;
-	reader->at++;
-	return true;
+	while (is_blank(text_next(reader)))
+		reader->next++;
 }
 
-static void skip_blanks(struct field_reader *reader)
-{
-	while (is_blank(next_char(reader)))
-		reader->at++;
-}
-
-/* Reads digits. A number too large for any field comes out as NUMBER_MOST or more. */
-static int read_digits(struct field_reader *reader)
-{
-	int number = 0;
-
-	for (; is_digit(next_char(reader)); reader->at++)
-		if (number < NUMBER_MOST)
-			number = number * 10 + (next_char(reader) - '0');
-	return number;
-}
-
-static bool read_name(struct field_reader *reader, const struct field_kind *kind, int *number)
+static bool read_name(struct text_reader *reader, const struct field_kind *kind, int *number)
 {
 	char word[NAME_SIZE + 1] = "";
-	size_t start = reader->at;
+	const char *start = reader->next;
 	size_t size = 0;
 	const char *name;
 
-	for (; is_letter(next_char(reader)); reader->at++, size++)
+	for (; is_letter(text_next(reader)); reader->next++, size++)
 		if (size < NAME_SIZE)
-			word[size] = lower(next_char(reader));
+			word[size] = lower(text_next(reader));
 	if (!kind->names || size != NAME_SIZE)
 		return refuse(reader, start, kind->outside);
 	for (name = kind->names; *name && memcmp(name, word, NAME_SIZE) != 0; name += NAME_SIZE)
@@ -124,10 +89,10 @@ static bool read_name(struct field_reader *reader, const struct field_kind *kind
 	return true;
 }
 
-static bool read_number(struct field_reader *reader, const struct field_kind *kind, int *number)
+static bool read_number(struct text_reader *reader, const struct field_kind *kind, int *number)
 {
-	size_t start = reader->at;
-	char c = next_char(reader);
+	const char *start = reader->next;
+	char c = text_next(reader);
 
 	if (is_letter(c))
 		return read_name(reader, kind, number);
@@ -135,20 +100,20 @@ static bool read_number(struct field_reader *reader, const struct field_kind *ki
 		return refuse(reader, start,
 			      c == '\0' || is_blank(c) ? "a number or * is missing here"
 						       : "no number or * begins like this");
-	*number = read_digits(reader);
+	*number = text_digits(reader);
 	if (*number < kind->low || *number > kind->high)
 		return refuse(reader, start, kind->outside);
 	return true;
 }
 
 /* Reads a step, after its '/'. */
-static bool read_step(struct field_reader *reader, const struct field_kind *kind, int *step)
+static bool read_step(struct text_reader *reader, const struct field_kind *kind, int *step)
 {
-	size_t start = reader->at;
+	const char *start = reader->next;
 
-	if (!is_digit(next_char(reader)))
+	if (!is_digit(text_next(reader)))
 		return refuse(reader, start, "a step is a number");
-	*step = read_digits(reader);
+	*step = text_digits(reader);
 	if (*step == 0)
 		return refuse(reader, start, "a step is 1 or more");
 	if (*step > kind->high - kind->low + 1)
@@ -157,24 +122,23 @@ static bool read_step(struct field_reader *reader, const struct field_kind *kind
 }
 
 /* Reads what may follow a day of the week, L or # and a number. Returns whether it did. */
-static bool read_nth(struct field_reader *reader, int weekday, uint64_t *numbers)
+static bool read_nth(struct text_reader *reader, int weekday, uint64_t *numbers)
 {
 	int nth = WEEK_LAST;
 
-	if (skip(reader, '#'))
-		nth = next_char(reader) >= '1' && next_char(reader) <= '5'
-			      ? reader->text[reader->at++] - '0'
-			      : 0;
-	else if (!skip(reader, 'L') && !skip(reader, 'l'))
+	if (text_skip(reader, '#'))
+		nth = text_next(reader) >= '1' && text_next(reader) <= '5' ? *reader->next++ - '0'
+									   : 0;
+	else if (!text_skip(reader, 'L') && !text_skip(reader, 'l'))
 		return false;
 	if (nth == 0)
-		refuse(reader, reader->at, "# needs a number from 1 to 5 after it");
+		refuse(reader, reader->next, "# needs a number from 1 to 5 after it");
 	*numbers |= (uint64_t)1 << (8 * nth + weekday % 7);
 	return true;
 }
 
 /* Reads an item, and adds its numbers to the set. A range may go on behind the highest one. */
-static bool read_item(struct field_reader *reader, const struct field_kind *kind, uint64_t *numbers)
+static bool read_item(struct text_reader *reader, const struct field_kind *kind, uint64_t *numbers)
 {
 	bool is_day = kind == &kinds[FIELD_DAY];
 	bool is_weekday = kind == &kinds[FIELD_WEEKDAY];
@@ -183,41 +147,44 @@ static bool read_item(struct field_reader *reader, const struct field_kind *kind
 	int high = kind->high;
 	int step = 1;
 
-	if (is_day && (skip(reader, 'L') || skip(reader, 'l'))) {
+	if (is_day && (text_skip(reader, 'L') || text_skip(reader, 'l'))) {
 		*numbers |= 1 << DAY_LAST;
 		return true;
 	}
-	if (!skip(reader, '*') && !((is_day || is_weekday) && skip(reader, '?'))) {
+	if (!text_skip(reader, '*') && !((is_day || is_weekday) && text_skip(reader, '?'))) {
 		if (!read_number(reader, kind, &low))
 			return false;
 		if (is_weekday && read_nth(reader, low, numbers))
 			return !reader->wrong;
-		if (skip(reader, '-')) {
+		if (text_skip(reader, '-')) {
 			if (!read_number(reader, kind, &high))
 				return false;
-		} else if (next_char(reader) != '/') {
+		} else if (text_next(reader) != '/') {
 			high = low;
 		}
 	}
-	if (skip(reader, '/') && !read_step(reader, kind, &step))
+	if (text_skip(reader, '/') && !read_step(reader, kind, &step))
 		return false;
 	for (int number = low; number <= (high < low ? high + size : high); number += step)
 		*numbers |= (uint64_t)1 << (number > kind->high ? number - size : number);
 	return true;
 }
 
-static bool read_field(struct field_reader *reader, const struct field_kind *kind,
-		       uint64_t *numbers)
+static bool read_field(struct text_reader *reader, const struct field_kind *kind, uint64_t *numbers)
 {
-	if (next_char(reader) == '\0')
-		return refuse(reader, reader->at,
+	if (text_next(reader) == '\0')
+		return refuse(reader, reader->next,
 			      "a field is missing: minute, hour, day, month, day of the week");
 	do {
 		if (!read_item(reader, kind, numbers))
 			return false;
-	} while (skip(reader, ','));
-	if (next_char(reader) != '\0' && !is_blank(next_char(reader)))
-		return refuse(reader, reader->at, "a blank or a comma belongs here");
+	} while (text_skip(reader, ','));
+	if (text_next(reader) != '\0' && !is_blank(text_next(reader)))
+		return refuse(
+			reader, reader->next,
+			lower(text_next(reader)) == 'w'
+				? "there is no W: take MON-FRI, and look at the date in the run"
+				: "a blank or a comma belongs here");
 	skip_blanks(reader);
 	return true;
 }
@@ -228,18 +195,18 @@ static bool has(const struct cron_fields *fields, enum cron_field field, int num
 }
 
 /* Reads all fields. The reader must be at the first one. */
-static bool read_fields(struct field_reader *reader, struct cron_fields *fields)
+static bool read_fields(struct text_reader *reader, struct cron_fields *fields)
 {
 	bool is_star[FIELD_COUNT];
 
 	*fields = (struct cron_fields){0};
 	for (int field = 0; field < FIELD_COUNT; field++) {
-		is_star[field] = next_char(reader) == '*' || next_char(reader) == '?';
+		is_star[field] = text_next(reader) == '*' || text_next(reader) == '?';
 		if (!read_field(reader, &kinds[field], &fields->numbers[field]))
 			return false;
 	}
-	if (next_char(reader) != '\0')
-		return refuse(reader, reader->at, "there are more than five fields");
+	if (text_next(reader) != '\0')
+		return refuse(reader, reader->next, "there are more than five fields");
 
 	if (has(fields, FIELD_WEEKDAY, 7))
 		fields->numbers[FIELD_WEEKDAY] |= 1;
@@ -249,9 +216,9 @@ static bool read_fields(struct field_reader *reader, struct cron_fields *fields)
 }
 
 /* Reads a nickname. Returns the expression that it stands for, or NULL if there is none. */
-static const char *read_nickname(struct field_reader *reader)
+static const char *read_nickname(struct text_reader *reader)
 {
-	const char *text = reader->text + reader->at;
+	const char *text = reader->next;
 	size_t size = strcspn(text, " \t\r\n");
 
 	for (size_t i = 0; i < sizeof(nicknames) / sizeof(nicknames[0]); i++) {
@@ -261,37 +228,49 @@ static const char *read_nickname(struct field_reader *reader)
 		while (same < size && lower(text[same]) == name[same])
 			same++;
 		if (same == size && name[same] == '\0') {
-			reader->at += size;
+			reader->next += size;
 			return nicknames[i].expression;
 		}
 	}
-	refuse(reader, reader->at, "there is no such @ name; use tw_every for a period");
+	refuse(reader, reader->next, "there is no such @ name; use tw_every for a period");
 	return NULL;
 }
 
-static bool read_expression(struct field_reader *reader, struct cron_fields *fields)
+/* Returns a reader of the text without the end of a line. */
+static struct text_reader line_reader(const char *text)
 {
-	struct field_reader meant = {0};
+	size_t size = strlen(text);
+
+	while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+		size--;
+	return (struct text_reader){.next = text, .end = text + size};
+}
+
+static bool read_expression(struct text_reader *reader, struct cron_fields *fields)
+{
+	struct text_reader meant;
+	const char *name;
 
 	skip_blanks(reader);
-	if (next_char(reader) != '@')
+	if (text_next(reader) != '@')
 		return read_fields(reader, fields);
-	meant.text = read_nickname(reader);
-	if (!meant.text)
+	name = read_nickname(reader);
+	if (!name)
 		return false;
 	skip_blanks(reader);
-	if (next_char(reader) != '\0')
-		return refuse(reader, reader->at, "nothing may follow an @ name");
+	if (text_next(reader) != '\0')
+		return refuse(reader, reader->next, "nothing may follow an @ name");
+	meant = line_reader(name);
 	return read_fields(&meant, fields);
 }
 
 const char *cron_fields_parse(struct cron_fields *fields, const char *expression, size_t *position)
 {
-	struct field_reader reader = {.text = expression};
+	struct text_reader reader = line_reader(expression);
 
 	if (read_expression(&reader, fields))
 		return NULL;
-	*position = reader.at;
+	*position = (size_t)(reader.next - expression);
 	return reader.wrong;
 }
 

@@ -39,7 +39,7 @@
 
 #include <timingwheel/cron.h>
 
-#include "letter.h"
+#include "text_reader.h"
 
 enum { HEADER_SIZE = 44, TIME_SIZE = 8, TYPE_SIZE = 6, TYPES_MOST = 256 };
 enum { VERSION_AT = 4, COUNTS_AT = 20 };

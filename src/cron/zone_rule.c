@@ -12,61 +12,35 @@
 #include "zone_rule.h"
 
 #include "calendar.h"
-#include "letter.h"
+#include "text_reader.h"
 
-enum { OFFSET_HOURS_MOST = 24, TIME_HOURS_MOST = 167, RULE_NUMBER_MOST = 1000, NAME_LEAST = 3 };
-
-/* Walks through the text of a rule. */
-struct rule_reader {
-	const char *next;
-	const char *end;
-};
-
-/* Returns the next character, or '\0' at the end. */
-static char rule_next(const struct rule_reader *reader)
-{
-	return reader->next < reader->end ? *reader->next : '\0';
-}
-
-/* Skips the character `c` if it is the next one. Returns whether it was. */
-static bool rule_skip(struct rule_reader *reader, char c)
-{
-	if (reader->next == reader->end || *reader->next != c)
-		return false;
-	reader->next++;
-	return true;
-}
+enum { OFFSET_HOURS_MOST = 24, TIME_HOURS_MOST = 167, NAME_LEAST = 3 };
 
 /* Reads a number. Returns false if there is none, or it is not `least` to `most`. */
-static bool rule_number(struct rule_reader *reader, int least, int most, int *number)
+static bool rule_number(struct text_reader *reader, int least, int most, int *number)
 {
-	int read = 0;
-
-	if (!is_digit(rule_next(reader)))
+	if (!is_digit(text_next(reader)))
 		return false;
-	for (; is_digit(rule_next(reader)); reader->next++)
-		if (read < RULE_NUMBER_MOST)
-			read = read * 10 + (rule_next(reader) - '0');
-	*number = read;
-	return read >= least && read <= most;
+	*number = text_digits(reader);
+	return *number >= least && *number <= most;
 }
 
 /* Reads a time, [+-]hh[:mm[:ss]], as seconds. */
-static bool rule_time(struct rule_reader *reader, int hours_most, int32_t *seconds)
+static bool rule_time(struct text_reader *reader, int hours_most, int32_t *seconds)
 {
-	bool is_negative = rule_skip(reader, '-');
+	bool is_negative = text_skip(reader, '-');
 	int hours;
 	int minutes = 0;
 	int rest = 0;
 
 	if (!is_negative)
-		rule_skip(reader, '+');
+		text_skip(reader, '+');
 	if (!rule_number(reader, 0, hours_most, &hours))
 		return false;
-	if (rule_skip(reader, ':')) {
+	if (text_skip(reader, ':')) {
 		if (!rule_number(reader, 0, 59, &minutes))
 			return false;
-		if (rule_skip(reader, ':') && !rule_number(reader, 0, 59, &rest))
+		if (text_skip(reader, ':') && !rule_number(reader, 0, 59, &rest))
 			return false;
 	}
 	*seconds = hours * HOUR_SECONDS + minutes * MINUTE_SECONDS + rest;
@@ -76,28 +50,28 @@ static bool rule_time(struct rule_reader *reader, int hours_most, int32_t *secon
 }
 
 /* Skips a zone's short name: letters, or between <> also digits and signs. */
-static bool skip_name(struct rule_reader *reader)
+static bool skip_name(struct text_reader *reader)
 {
-	bool is_quoted = rule_skip(reader, '<');
+	bool is_quoted = text_skip(reader, '<');
 	const char *start = reader->next;
 
-	for (char c; (c = rule_next(reader)) != '\0'; reader->next++)
+	for (char c; (c = text_next(reader)) != '\0'; reader->next++)
 		if (!is_letter(c) && !(is_quoted && (is_digit(c) || c == '+' || c == '-')))
 			break;
 	if (reader->next - start < NAME_LEAST)
 		return false;
-	return !is_quoted || rule_skip(reader, '>');
+	return !is_quoted || text_skip(reader, '>');
 }
 
-static bool read_change_day(struct rule_reader *reader, struct rule_change *change)
+static bool read_change_day(struct text_reader *reader, struct rule_change *change)
 {
-	if (rule_skip(reader, 'M')) {
+	if (text_skip(reader, 'M')) {
 		change->kind = RULE_DAY_OF_WEEK;
-		return rule_number(reader, 1, 12, &change->month) && rule_skip(reader, '.') &&
-		       rule_number(reader, 1, 5, &change->week) && rule_skip(reader, '.') &&
+		return rule_number(reader, 1, 12, &change->month) && text_skip(reader, '.') &&
+		       rule_number(reader, 1, 5, &change->week) && text_skip(reader, '.') &&
 		       rule_number(reader, 0, 6, &change->day);
 	}
-	if (rule_skip(reader, 'J')) {
+	if (text_skip(reader, 'J')) {
 		change->kind = RULE_DAY_JULIAN;
 		return rule_number(reader, 1, 365, &change->day);
 	}
@@ -106,16 +80,16 @@ static bool read_change_day(struct rule_reader *reader, struct rule_change *chan
 }
 
 /* Reads a change: its day and, after '/', its time. The default is 02:00. */
-static bool read_change(struct rule_reader *reader, struct rule_change *change)
+static bool read_change(struct text_reader *reader, struct rule_change *change)
 {
 	*change = (struct rule_change){.time = 2 * HOUR_SECONDS};
-	if (!rule_skip(reader, ',') || !read_change_day(reader, change))
+	if (!text_skip(reader, ',') || !read_change_day(reader, change))
 		return false;
-	return !rule_skip(reader, '/') || rule_time(reader, TIME_HOURS_MOST, &change->time);
+	return !text_skip(reader, '/') || rule_time(reader, TIME_HOURS_MOST, &change->time);
 }
 
 /* Reads an offset. The text has the time to add for UTC, so west is positive there. */
-static bool read_offset(struct rule_reader *reader, int32_t *offset)
+static bool read_offset(struct text_reader *reader, int32_t *offset)
 {
 	if (!rule_time(reader, OFFSET_HOURS_MOST, offset))
 		return false;
@@ -125,7 +99,7 @@ static bool read_offset(struct rule_reader *reader, int32_t *offset)
 
 bool zone_rule_parse(struct zone_rule *rule, const char *text, size_t size)
 {
-	struct rule_reader reader = {.next = text, .end = text + size};
+	struct text_reader reader = {.next = text, .end = text + size};
 
 	*rule = (struct zone_rule){0};
 	if (!skip_name(&reader) || !read_offset(&reader, &rule->standard))
@@ -136,7 +110,7 @@ bool zone_rule_parse(struct zone_rule *rule, const char *text, size_t size)
 	rule->summer = rule->standard + HOUR_SECONDS;
 	if (!skip_name(&reader))
 		return false;
-	if (rule_next(&reader) != ',' && !read_offset(&reader, &rule->summer))
+	if (text_next(&reader) != ',' && !read_offset(&reader, &rule->summer))
 		return false;
 	return read_change(&reader, &rule->begin) && read_change(&reader, &rule->end) &&
 	       reader.next == reader.end;

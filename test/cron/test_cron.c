@@ -451,7 +451,9 @@ TEST(once, wrong_expressions_are_refused_where_they_are_wrong)
 		{"* * * 1-DEZ *", 8, "a month is"},
 		{"* * * JAN{ *", 9, "a blank or a comma"},
 		{"JAN * * * *", 0, "a minute is"},
-		{"* * 15W * *", 6, "a blank or a comma"},
+		{"* * 15W * *", 6, "there is no W: "},
+		{"* * lw * *", 5, "there is no W: "},
+		{"@every 5m", 0, "there is no such @ name; use tw_every"},
 		{"* * * * 5#6", 10, "# needs"},
 		{"* * 5#2 * *", 5, "a blank or a comma"},
 		{"* ? * * *", 2, "no number"},
@@ -548,7 +550,7 @@ TEST(once, local_zone_is_the_environments)
 
 		assert_int_equal(values[i] ? setenv("TZ", values[i], 1) : unsetenv("TZ"), 0);
 		tzset();
-		cron = open_cron("30 9 * * *", "local");
+		cron = open_cron("30 9 * * *", i % 2 ? "local" : "localtime");
 		assert_status(tw_cron_next(cron, utc("2026-07-01 00:00"), &next), TW_OK);
 		localtime_r(&next, &tm);
 		assert_int_equal(tm.tm_hour * 60 + tm.tm_min, 9 * 60 + 30);
@@ -935,11 +937,12 @@ static void job_close(struct job *job, const char *name, const char *times)
 enum { DAY = DAY_SECONDS, YEARS = 9 * 365 * DAY_SECONDS, HOURS = HOUR_SECONDS };
 
 /* All is as it was a second before the step but the clock. Looks are at full minutes of the wheel.
- * Times less than an hour back run, and none twice within an hour. */
+ * Times less than an hour back run. None runs twice within an hour, or half of a period. */
 TEST(once, calendar_follows_the_clock_that_is_set)
 {
 	static const char daily[] = "30 9 * * *";
 	static const char often[] = "*/5 * * * *";
+	static const char hourly[] = "0 * * * *";
 	static const struct {
 		const char *expression;
 		const char *begin;
@@ -976,7 +979,13 @@ TEST(once, calendar_follows_the_clock_that_is_set)
 		{often, "2026-11-29 09:08", 4, 59 * 60,
 		 "2026-11-29 09:10, 2026-11-29 10:12, 2026-11-29 10:15, 2026-11-29 10:20"},
 		{often, "2026-11-29 09:08", 4, -59 * 60,
-		 "2026-11-29 09:10, 2026-11-29 09:15, 2026-11-29 09:20"},
+		 "2026-11-29 09:10, 2026-11-29 08:15, 2026-11-29 08:20"},
+		{often, "2026-11-29 09:08", 4, -10 * 60,
+		 "2026-11-29 09:10, 2026-11-29 09:05, 2026-11-29 09:10"},
+		{often, "2026-11-29 09:08", 4, -3 * 60, "2026-11-29 09:10, 2026-11-29 09:15"},
+		{often, "2026-11-29 09:08", 2, -1, "2026-11-29 09:10, 2026-11-29 09:15"},
+		{hourly, "2026-11-29 08:58", 4, -59 * 60, "2026-11-29 09:00, 2026-11-29 09:00"},
+		{hourly, "2026-11-29 08:58", 4, -10 * 60, "2026-11-29 09:00, 2026-11-29 10:00"},
 		{often, "2026-11-29 09:08", 4, 2 * HOURS,
 		 "2026-11-29 09:10, 2026-11-29 11:13, 2026-11-29 11:15, 2026-11-29 11:20"},
 		{often, "2026-11-29 09:08", 4, -2 * HOURS,
