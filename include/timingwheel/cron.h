@@ -80,13 +80,13 @@ struct tw_cron_error {
 /*
  * Makes a schedule from a cron `expression` and the name of a time `zone`.
  *
- * `zone` is the name of an IANA time zone, such as "Europe/Berlin". NULL and "UTC" both mean
- * UTC; "local" and "localtime" are the zone of the environment variable TZ, as the C library reads it, or without
- * it the one of /etc/localtime. The call reads the zone's rules once, from its file in the
- * folder of the environment variable TZDIR, or in /usr/share/zoneinfo. The caller keeps both
- * strings. *cron is NULL unless the status is TW_OK; with any other status *error (may be NULL)
- * is written. Any thread, while no thread changes the environment. Costs up to three
- * allocations, and the reading of a small file.
+ * `zone` is the name of an IANA time zone, such as "Europe/Berlin". NULL and "UTC" both mean UTC.
+ * "local" and "localtime" are the zone of the environment variable TZ, as the C library reads it,
+ * or without it the one of /etc/localtime. The call reads the zone's rules once, from its file in
+ * the folder of the environment variable TZDIR, or in /usr/share/zoneinfo. The caller keeps both
+ * strings. *cron is NULL unless the status is TW_OK; with any other status *error (may be NULL) is
+ * written. Any thread, while no thread changes the environment. Costs up to three allocations, and
+ * the reading of a small file.
  *
  * Returns:
  *   TW_OK         the caller owns *cron, until tw_cron_destroy
@@ -134,9 +134,9 @@ TW_API enum tw_status tw_cron_next(const struct tw_cron *cron, int64_t after_s, 
  *  - No run comes before its time, by the system's clock.
  *  - If the clock has passed over times by less than an hour, the timer runs once, at the look. If
  *    it was by more, these times are skipped, and the timer goes on with the next one.
- *  - Times that come again, because the clock was set back, do not run again, if it was by less than
- *    an hour, and less than half of the schedule's period. Otherwise, the clock was wrong before or
- *    the pause would be long, and the timer goes on by the new clock at once.
+ *  - Times that come again, because the clock was set back, do not run again if it was by less
+ *    than an hour and less than half of the schedule's period. Otherwise the timer goes on by the
+ *    new clock at once, for the clock was wrong before, or the pause would be long.
  *
  * Until a run, the deadline that tw_timer_remaining and tw_each report is that of the next look.
  * After tw_timer_reset the timer runs at the time of the reset, whatever the calendar says, and

@@ -86,43 +86,6 @@ void durations_are_rounded_up_and_end()
 	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(0.001)) == TW_MILLISECOND);
 }
 
-/* Is a coroutine that begins at once, and whose frame its owner destroys. */
-struct owned {
-	struct promise_type {
-		owned get_return_object()
-		{
-			return owned{
-				frame(std::coroutine_handle<promise_type>::from_promise(*this))};
-		}
-		std::suspend_never initial_suspend() noexcept
-		{
-			return {};
-		}
-		std::suspend_always final_suspend() noexcept
-		{
-			return {};
-		}
-		void return_void()
-		{
-		}
-		void unhandled_exception()
-		{
-			throw;
-		}
-	};
-	struct destroyer {
-		using pointer = std::coroutine_handle<promise_type>;
-
-		void operator()(pointer handle) const noexcept
-		{
-			handle.destroy();
-		}
-	};
-	using frame = std::unique_ptr<promise_type, destroyer>;
-
-	frame handle;
-};
-
 /* What has become of a sleep; `left` while it has not ended. */
 enum class found { LEFT, SLEPT, STOPPED, CLOSED };
 /* What ends it. */

@@ -32,31 +32,6 @@ struct counted {
 	}
 };
 
-/* A task is a coroutine that begins at once and frees itself at its end. */
-struct task {
-	struct promise_type {
-		task get_return_object()
-		{
-			return {};
-		}
-		std::suspend_never initial_suspend() noexcept
-		{
-			return {};
-		}
-		std::suspend_never final_suspend() noexcept
-		{
-			return {};
-		}
-		void return_void()
-		{
-		}
-		void unhandled_exception()
-		{
-			std::terminate();
-		}
-	};
-};
-
 void functions_run_and_are_destroyed()
 {
 	int alive = 0;
@@ -206,41 +181,13 @@ void exceptions_of_an_inner_wheel_come_out_of_its_own_call()
 	CHECK(thrown_by([&] { return outer.advance(1ms); }) == 2 && caught == 1);
 }
 
-/* Is a coroutine that hands its exceptions to the function that resumes it. An exception leaves the
- * frame suspended, so its owner destroys it. */
-struct rethrowing {
-	struct promise_type {
-		rethrowing get_return_object()
-		{
-			return {std::coroutine_handle<promise_type>::from_promise(*this)};
-		}
-		std::suspend_never initial_suspend() noexcept
-		{
-			return {};
-		}
-		std::suspend_always final_suspend() noexcept
-		{
-			return {};
-		}
-		void return_void()
-		{
-		}
-		void unhandled_exception()
-		{
-			throw;
-		}
-	};
-
-	std::coroutine_handle<promise_type> frame;
-};
-
-rethrowing sleep_and_throw(tw::wheel &wheel, int number)
+owned sleep_and_throw(tw::wheel &wheel, int number)
 {
 	co_await wheel.sleep_for(1ms);
 	throw number;
 }
 
-rethrowing sleep_stoppably_and_throw(tw::wheel &wheel, std::stop_token token, int number)
+owned sleep_stoppably_and_throw(tw::wheel &wheel, std::stop_token token, int number)
 {
 	(void)co_await wheel.sleep_for(1ms, token);
 	throw number;
@@ -251,19 +198,17 @@ void coroutines_throw_as_functions_do()
 	tw::wheel wheel = inline_wheel();
 	bool closed = false;
 
-	rethrowing first = sleep_and_throw(wheel, 1);
+	owned first = sleep_and_throw(wheel, 1);
 	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 1);
-	rethrowing second = sleep_stoppably_and_throw(wheel, std::stop_token(), 2);
+	owned second = sleep_stoppably_and_throw(wheel, std::stop_token(), 2);
 	CHECK(thrown_by([&] { return wheel.advance(1ms); }) == 2);
-	rethrowing third = sleep_and_throw(wheel, 3);
+	owned third = sleep_and_throw(wheel, 3);
 	try {
 		(void)wheel.stop();
 	} catch (const std::system_error &error) {
 		closed = error.code() == std::error_code(TW_CLOSED, tw::category());
 	}
 	CHECK(closed);
-	for (const rethrowing &thrown : {first, second, third})
-		thrown.frame.destroy();
 }
 
 /* Threads request stops while sleeps end by themselves: each sleep ends once. */

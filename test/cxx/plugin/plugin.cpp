@@ -7,30 +7,6 @@ using namespace std::chrono_literals;
 namespace
 {
 
-struct task {
-	struct promise_type {
-		task get_return_object()
-		{
-			return {};
-		}
-		std::suspend_never initial_suspend() noexcept
-		{
-			return {};
-		}
-		std::suspend_never final_suspend() noexcept
-		{
-			return {};
-		}
-		void return_void()
-		{
-		}
-		void unhandled_exception()
-		{
-			std::terminate();
-		}
-	};
-};
-
 task sleep(tw::wheel &wheel, int *alive)
 {
 	try {
