@@ -5,7 +5,7 @@
 
 MANDIR ?= $(PREFIX)/share/man
 MAN_BUILD := $(BUILD)/man
-MAN_GENERATOR := $(addprefix src/man/,headers.awk mdoc.awk pages.awk)
+MAN_GENERATOR := src/man/pages.awk
 MAN_HEADERS := $(PUBLIC_HEADERS) $(if $(REDIS_FOUND),include/timingwheel/redis.h)
 # What is about the part on Redis goes with it.
 MAN_BY_HAND := $(wildcard src/man/*.1 src/man/*.3 src/man/*.5 src/man/*.7)
@@ -22,7 +22,7 @@ $(MAN_BUILD)/made: src/man $(MAN_GENERATOR) src/CHANGES.md $(MAN_HEADERS) $(MAN_
 		$(BUILD)/flags
 	$(call say,MAN,$(MAN_BUILD))
 	$(Q)rm -rf $(MAN_BUILD) && mkdir -p $(MAN_BUILD)/man3
-	$(Q)LC_ALL=C awk $(MAN_GENERATOR:%=-f %) -v folder=$(MAN_BUILD)/man3 \
+	$(Q)LC_ALL=C awk -f $(MAN_GENERATOR) -v folder=$(MAN_BUILD)/man3 \
 		-v date=$(man_date) -v release=$(VERSION) -v beside="$(MAN_BY_HAND)" $(MAN_HEADERS)
 	$(Q)for page in $(MAN_BY_HAND); do \
 		install -D -m 644 $$page $(MAN_BUILD)/man$${page##*.}/$${page##*/} || exit 1; \
