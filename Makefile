@@ -134,7 +134,7 @@ TESTS_OF_EACH_DAY := $(filter-out $(TESTS_OF_NIGHT) $(if $(filter thread,$(SANIT
 TESTS_FIRST := $(filter $(TESTS_OF_EACH_DAY),$(call named,test))
 TESTS_ALONE := $(call named,.,alone)
 # Of `make compare`.
-BENCHES ?= throughput handles cache cache_expiry expiry idle
+BENCHES ?= timers late calls
 ifneq ($(T),)
 FOUND := $(shell test/find.sh '$(T)' $(TESTS_OF_ALL))
 TESTS := $(filter-out CASE=%,$(FOUND))
@@ -282,11 +282,6 @@ $(BUILD)/test/faults/all $(BUILD)/test/%_faults: WRAP = $(addprefix -Wl$(comma)-
 	getrandom fstat read send)
 $(BUILD)/test/faults/all: $(FAULT_OBJECTS)
 
-$(BUILD)/bench/coroutines: bench/coroutines.cpp $(CXX_HEADERS) $(BUILD)/$(STATIC_LIB)
-	$(call say,CXX,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CXX) -std=c++20 -O2 -Wall -Wextra -Iinclude -o $@ $(filter %.cpp %.a,$^) -pthread
-
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(BENCH_SUPPORT) $(LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lm
@@ -337,9 +332,8 @@ endif
 check: ## check what each change must pass (30 min); N=night: all there is to check (hours)
 	@.ci/run $(N)
 
-bench: $(BUILD)/bench/coroutines
 bench: all $(BENCH_OBJECTS:.o=) ## build all benches and run them; ARGS=--quick or --update
-	@bench/run.sh $(ARGS)
+	@bench/run.sh core $(ARGS)
 
 compare: $(BENCHES:%=$(BUILD)/bench/%) ## compare with BASE=rev by benches; BENCHES= RUNS= QUICK=yes
 	@bench/compare.sh
@@ -352,7 +346,7 @@ test-servers: ## run these on each server of REDIS_SERVERS="redis-server valkey-
 	@test/redis/servers.sh
 
 bench-redis: all $(REDIS_BENCH_OBJECTS:.o=) ## build the benches of the part on Redis and run them
-	@bench/redis/run.sh $(ARGS)
+	@bench/run.sh redis $(ARGS)
 else
 test-redis test-servers bench-redis:
 	@echo "the part on Redis is not built: try 'make deps', and not REDIS=no" >&2; false

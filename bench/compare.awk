@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Compares the CSV files BENCH.TURN.base.csv and BENCH.TURN.now.csv of bench/compare.sh, `turns` of
-# each. The columns with names identify a row; "run" is ignored, and the other columns are measures.
-# "measure,value" are one measure and its figure.
+# each. The columns "contender" and "measure" identify a row, and "value" has its figure.
 
 function note(row, value)
 {
@@ -61,22 +60,18 @@ FNR == 1 {
 {
 	row = name[1]
 	for (i = 1; i <= NF; i++) {
-		if (titles[i] ~ /^(contender|case|mix|threads|measure)$/ && $i != "")
+		if (titles[i] ~ /^(contender|measure)$/)
 			row = row " " $i
-	}
-	for (i = 1; i <= NF; i++) {
-		if (titles[i] == "value")
+		else if (titles[i] == "value")
 			note(row, $i)
-		else if (titles[i] !~ /^(contender|case|mix|threads|measure|run)$/)
-			note(row " " titles[i], $i)
 	}
 }
 
 END {
 	printf "%-46s %11s %11s %7s  %s\n", "", "base", "now", "better", "worst to best turn"
-	# This skips parameters, and the baselines, which are not the library.
+	# This skips the baselines, which are not the library.
 	for (i = 1; i <= row_count; i++) {
-		if (rows[i] !~ / (timers|producers|seconds)$| (go-zero|uthash_mutex) /)
+		if (rows[i] !~ / (go-zero|uthash_mutex) /)
 			compare(rows[i])
 	}
 }

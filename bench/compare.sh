@@ -5,7 +5,7 @@
 # build/compare/, with its own Makefile and the same CC and flags, and runs the benches of both in
 # turns, each as of its revision.
 #
-#     BENCHES="cache idle"    which benches
+#     BENCHES="late calls"    which benches
 #     RUNS=n                  turns, 5 if not given; one more comes first and does not count
 #     QUICK=yes               small counts, one turn: shows that all works, not how fast
 #
@@ -51,19 +51,12 @@ program() {
 	test "$1" = now && echo "${BUILD:-build}/bench/$2" || echo "$there/build/bench/$2"
 }
 
-# options BENCH: for both sides; all benches with these take about nine minutes in five turns
+# options BENCH: for both sides; all benches with these take about six minutes in five turns
 options() {
 	case $1 in
-	throughput)
-		if "$(program base "$1")" --help | grep -q -e --unpaced; then
-			echo --runs=1 --baseline-runs=0 --unpaced
-		else
-			echo --runs=1 --baseline-runs=1 --count=300k
-		fi
-		;;
-	cache) echo --runs=1 --baseline-runs=1 --count=200k --duration=50ms ;;
-	expiry | cache_expiry) echo --runs=1 --count=300k ;;
-	idle) echo --seconds=1 --count=100k ;;
+	timers) echo --runs=1 --count=300k --seconds=1 ;;
+	late) echo --runs=1 --calm=1 ;;
+	calls) echo --runs=1 --count=200k --duration=50ms ;;
 	*) echo --runs=1 ;;
 	esac
 	test "$quick" = no || echo --count=20000

@@ -1,176 +1,99 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much memory does a wheel hold, and when does it return it to the system?
+ * How much memory do a wheel and a cache hold, and when do they return it to the system?
  *
- * In a storm a million timers are set, all before the first is due, and fire within a second. Then
- * no call is made for 12 s. Resident memory is sampled each 250 ms, when all are set, when all have
- * fired, and 10 s after that. Other cases are: one timer in a hundred, at random, is an hour away;
- * a storm each second; storms with keys of other lengths, one after the other on one wheel; and a
- * wheel that has never been used.
+ * Wheel: in a storm a million timers are set, all before the first is due, and fire within a
+ * second. Then no call is made for 10 s. Resident memory is read when all are set, when all have
+ * fired, and in the end. One timer in a hundred may be an hour away; keys of other lengths follow
+ * on the same wheel; and 20 storms follow each other, a second apart, whose page faults are
+ * counted.
  *
- * Every run is a process of its own. All figures are differences to the process before the wheel
- * was created, with the threads, the C library and the code warm: another wheel was created, used
- * and destroyed before, and malloc's rest of it was released.
+ * Cache: after each 4,096 sets resident memory is read, and the most of it compared with the bound,
+ * 1.25 times max_bytes plus 4 MiB: with 24 sizes of values in turn, with sizes that drift, and
+ * beside a reader that loses the processor inside a call, where the memory that was there when it
+ * fell asleep is added to the bound.
  *
- * The baseline is the wheel's own peak.
+ * Every case is a process of its own. All figures are differences to the process before the wheel
+ * or the cache was created; another one was created, used and destroyed before. The baselines are
+ * the wheel's own peak, and the bound.
  */
-#include "support/csv.h"
 #include "support/expect.h"
 #include "support/fates.h"
+#include "support/figures.h"
 #include "support/format.h"
 #include "support/keys.h"
 #include "support/machine.h"
-#include "support/options.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/spread.h"
 #include "support/stopwatch.h"
 
+#include <timingwheel/cache.h>
 #include <timingwheel/timingwheel.h>
 
 #include <inttypes.h>
-#include <stdbool.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define MILLISECOND (NANOSECONDS_PER_SECOND / 1000)
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
-#define SAMPLE_PITCH (250 * MILLISECOND)
 #define PATIENCE MINUTE
-#define RECLAIMED_AFTER (10 * NANOSECONDS_PER_SECOND)
+#define MEBIBYTE INT64_C(1048576)
 
-enum { SLOTS = 512, KEY_MOST = 1000, SAMPLES_MOST = 8192, TEETH_MOST = 1000 };
+enum { SLOTS = 512, KEY_MOST = 1000, VALUE_MOST = 16384, SETS_A_LOOK = 4096 };
 
-static const size_t key_sizes[] = {sizeof(struct random_key), 40, 100, 200, KEY_MOST};
+enum { UNUSED, PEAK, FIRED, LATER, MAPPED, FIRST_FAULTS, LATER_FAULTS };
 
-enum { KEY_SIZE_COUNT = sizeof(key_sizes) / sizeof(key_sizes[0]) };
-
-/* All fields are bytes. */
-struct memory {
-	int64_t resident;
-	int64_t address_space;
-	/* in tw_stats */
-	int64_t counted;
-	int64_t in_use;
+static const struct measure wheel_measures[] = {
+	{"unused_bytes", "unused: KiB", 0x1p-10, 0, false},
+	{"peak_bytes", "all set: MiB", 0x1p-20, 1, false},
+	{"fired_bytes", "all fired: MiB", 0x1p-20, 1, false},
+	{"later_bytes", "10 s later: MiB", 0x1p-20, 1, false},
+	{"mapped_bytes", "address space when all are set: MiB", 0x1p-20, 1, false},
+	{"first_faults", "page faults of the first storm", 1, 0, false},
+	{"later_faults", "page faults of the last", 1, 0, false},
+	{0},
 };
 
-struct sample {
-	int64_t time; /* since the wheel was created */
-	struct memory memory;
-};
+enum { MOST, MAY_BE };
 
-struct storm {
-	struct memory peak;
-	int64_t fired;       /* resident when the last timer has run */
-	struct memory later; /* 10 s later, or at the end of a shorter calm */
-	int64_t end;         /* at the end of the calm */
-};
-
-struct tooth {
-	int64_t faults;
-	int64_t duration;
-};
-
-struct result {
-	struct memory made; /* before the first command */
-	struct storm storms[KEY_SIZE_COUNT];
-	struct tooth teeth[TEETH_MOST];
-	struct memory after_teeth;
-	size_t sample_count;
-	struct sample samples[SAMPLES_MOST];
-};
-
-struct plan;
-struct trial;
-
-struct load {
-	const char *name;
-	const char *title;
-	void (*set)(struct trial *trial, int64_t delay);
-	void (*run)(struct trial *trial);
-	int survivors;                               /* percent of the timers */
-	void (*print_head)(const struct plan *plan); /* the head of the table, or NULL */
-	void (*report)(const struct plan *plan, const struct result *result, struct csv summary);
+static const struct measure cache_measures[] = {
+	{"most_bytes", "at most: MiB", 0x1p-20, 1, false},
+	{"may_be_bytes", "bound: MiB", 0x1p-20, 1, false},
+	{0},
 };
 
 struct plan {
 	const struct load *load;
 	int64_t count;
 	int64_t calm;
-	int64_t teeth;
-	uint64_t seed;
+	int64_t storms; /* those that follow each other */
 };
+
+struct load {
+	const char *name;
+	const char *title;
+	void (*run)(const void *plan, double *result);
+	bool by_handle;
+	int survivors;       /* percent of the timers */
+	size_t key_sizes[2]; /* sizes in a storm, and in one after it, which is measured */
+};
+
+/* --- A wheel ---------------------------------------------------------------------------------- */
 
 struct trial {
 	const struct plan *plan;
-	struct result *result;
 	struct tw_wheel *wheel;
-	struct memory before; /* without the wheel */
-	int64_t start;
-	int64_t next_sample;
-	struct storm *storm; /* the current one, whose peak is sought */
+	int64_t resident; /* before the wheel */
+	int64_t mapped;
 	struct generator generator;
 	uint64_t number; /* timers set so far */
 	int64_t due;     /* those that fire */
 	size_t key_size;
 };
-
-/* --- Memory ----------------------------------------------------------------------------------- */
-
-static struct memory process_memory(void)
-{
-	return (struct memory){.resident = process_resident_exact(),
-			       .address_space = process_address_space()};
-}
-
-static struct memory wheel_memory(const struct trial *trial)
-{
-	struct memory now = process_memory();
-	struct tw_stats stats = expect_stats(trial->wheel);
-
-	return (struct memory){now.resident - trial->before.resident,
-			       now.address_space - trial->before.address_space,
-			       (int64_t)stats.memory, (int64_t)stats.memory_in_use};
-}
-
-static struct memory sample(struct trial *trial)
-{
-	struct result *result = trial->result;
-	struct memory memory = wheel_memory(trial);
-	int64_t now = stopwatch_now();
-
-	if (result->sample_count < SAMPLES_MOST)
-		result->samples[result->sample_count++] =
-			(struct sample){now - trial->start, memory};
-	if (memory.resident > trial->storm->peak.resident)
-		trial->storm->peak = memory;
-	trial->next_sample = now + SAMPLE_PITCH;
-	return memory;
-}
-
-static void sample_if_due(struct trial *trial)
-{
-	if (stopwatch_now() >= trial->next_sample)
-		sample(trial);
-}
-
-/* Sleeps until `end`, and takes the samples that are due before. */
-static void sample_until(struct trial *trial, int64_t end)
-{
-	int64_t now;
-
-	while ((now = stopwatch_now()) < end) {
-		int64_t wake = trial->next_sample < end ? trial->next_sample : end;
-
-		if (wake > now)
-			stopwatch_sleep(wake - now);
-		if (wake < end)
-			sample(trial);
-	}
-}
-
-/* --- Timers ----------------------------------------------------------------------------------- */
 
 static void on_run(void *argument)
 {
@@ -185,381 +108,343 @@ static void on_expiry(void *context, const struct tw_task *task)
 	fates_add(FATE_RAN);
 }
 
-/* The first 16 bytes are random, the others equal. */
-static void set_keyed(struct trial *trial, int64_t delay)
+/* The first 16 bytes of a key are random, the others equal. */
+static void set(struct trial *trial, int64_t delay)
 {
-	struct random_key start = key_of(trial->number++, trial->plan->seed);
+	struct random_key start = key_of(trial->number++, 1);
 	unsigned char key[KEY_MOST];
 
+	if (trial->plan->load->by_handle) {
+		expect_ok(tw_after_func(trial->wheel, delay, on_run, NULL, NULL), "tw_after_func");
+		return;
+	}
 	memset(key, 1, trial->key_size);
 	memcpy(key, &start, sizeof(start));
 	expect_ok(tw_set_timer(trial->wheel, key, trial->key_size, NULL, delay), "tw_set_timer");
 }
 
-static void set_handle(struct trial *trial, int64_t delay)
-{
-	trial->number++;
-	expect_ok(tw_after_func(trial->wheel, delay, on_run, NULL, NULL), "tw_after_func");
-}
-
 /* Sets all timers. Survivors are due in an hour, the others within `spread` from `first` on. */
 static void set_all(struct trial *trial, int64_t first, int64_t spread)
 {
-	const struct load *load = trial->plan->load;
-
 	for (int64_t i = 0; i < trial->plan->count; i++) {
-		bool survives = generator_range(&trial->generator, 0, 100) < load->survivors;
+		bool survives =
+			generator_range(&trial->generator, 0, 100) < trial->plan->load->survivors;
 		int64_t due = first + generator_range(&trial->generator, 0, spread);
 		int64_t delay = survives ? 60 * MINUTE : due - stopwatch_now();
 
-		load->set(trial, delay < 1 ? 1 : delay);
+		set(trial, delay < 1 ? 1 : delay);
 		trial->due += !survives;
-		if (i % 256 == 0)
-			sample_if_due(trial);
 	}
+	expect_ok(tw_flush(trial->wheel), "tw_flush");
 }
 
-/* `last` is the last deadline. */
 static void await_fired(struct trial *trial, int64_t last)
 {
 	while (fates_counted(FATE_RAN) < trial->due) {
-		int64_t now = stopwatch_now();
-
-		if (now > last + PATIENCE)
+		if (stopwatch_now() > last + PATIENCE)
 			process_fail("%s: %" PRId64 " of %" PRId64 " timers have fired",
 				     trial->plan->load->name, fates_counted(FATE_RAN), trial->due);
-		sample_until(trial, now + 5 * MILLISECOND);
+		stopwatch_sleep(5 * TW_MILLISECOND);
 	}
 }
 
-/* --- The loads -------------------------------------------------------------------------------- */
-
-static int64_t later_of(const struct plan *plan)
+static double resident(const struct trial *trial)
 {
-	return plan->calm < RECLAIMED_AFTER ? plan->calm : RECLAIMED_AFTER;
+	return (double)(process_resident_exact() - trial->resident);
 }
 
-/* This allows 2.5 us for setting each timer. */
-static void fire_storm(struct trial *trial, struct storm *storm)
+static void open_wheel(struct trial *trial)
 {
-	int64_t first = stopwatch_now() + NANOSECONDS_PER_SECOND / 2 + trial->plan->count * 2500;
+	const struct tw_options options = {.max_workers = 2};
 
-	trial->storm = storm;
-	set_all(trial, first, NANOSECONDS_PER_SECOND);
-	expect_ok(tw_flush(trial->wheel), "tw_flush");
-	sample(trial);
-	if (stopwatch_now() >= first)
-		process_fail("the machine is too slow to set all timers before they are due");
-	await_fired(trial, first + NANOSECONDS_PER_SECOND);
-	storm->fired = sample(trial).resident;
-}
-
-static void run_one_storm(struct trial *trial, struct storm *storm)
-{
-	int64_t start;
-
-	fire_storm(trial, storm);
-	start = stopwatch_now();
-	sample_until(trial, start + later_of(trial->plan));
-	storm->later = sample(trial);
-	sample_until(trial, start + trial->plan->calm);
-	storm->end = sample(trial).resident;
-}
-
-static void run_storm(struct trial *trial)
-{
-	run_one_storm(trial, trial->result->storms);
-}
-
-static void run_key_sizes(struct trial *trial)
-{
-	for (size_t i = 0; i < KEY_SIZE_COUNT; i++) {
-		trial->key_size = key_sizes[i];
-		run_one_storm(trial, &trial->result->storms[i]);
-	}
-}
-
-/* Each storm begins a second after the one before, or when that is over. */
-static void run_teeth(struct trial *trial)
-{
-	trial->storm = trial->result->storms;
-	for (int64_t i = 0; i < trial->plan->teeth; i++) {
-		int64_t start = stopwatch_now(), faults = process_page_faults();
-		int64_t first = start + NANOSECONDS_PER_SECOND / 2;
-
-		set_all(trial, first, NANOSECONDS_PER_SECOND / 4);
-		await_fired(trial, first + NANOSECONDS_PER_SECOND / 4);
-		sample_until(trial, start + NANOSECONDS_PER_SECOND);
-		trial->result->teeth[i] =
-			(struct tooth){process_page_faults() - faults, stopwatch_now() - start};
-	}
-	trial->result->after_teeth = wheel_memory(trial);
-}
-
-static void run_nothing(struct trial *trial)
-{
-	(void)trial;
-}
-
-/* --- One run ---------------------------------------------------------------------------------- */
-
-static struct tw_wheel *create_wheel(void)
-{
-	struct tw_options options = {.max_workers = 2};
-	struct tw_wheel *wheel;
-
-	expect_ok(tw_create(&wheel, MILLISECOND, SLOTS, on_expiry, &options), "tw_create");
+	expect_ok(tw_create(&trial->wheel, TW_MILLISECOND, SLOTS, on_expiry, &options),
+		  "tw_create");
 	/* This time is for its threads to start. */
-	stopwatch_sleep(100 * MILLISECOND);
-	return wheel;
+	stopwatch_sleep(100 * TW_MILLISECOND);
 }
 
-/* Does what a process does only once. */
-static void warm_up(struct trial *trial)
+/* Does what a process does only once, and opens the wheel. */
+static void trial_begin(struct trial *trial, const struct plan *plan, double *result)
 {
-	trial->wheel = create_wheel();
-	for (int i = 0; i < 100; i++) {
-		set_keyed(trial, MILLISECOND);
-		set_handle(trial, MILLISECOND);
-	}
-	stopwatch_sleep(100 * MILLISECOND);
+	*trial = (struct trial){.plan = plan, .generator = {1}, .key_size = KEY_MOST};
+	open_wheel(trial);
+	for (int i = 0; i < 100; i++)
+		set(trial, TW_MILLISECOND);
+	stopwatch_sleep(100 * TW_MILLISECOND);
 	expect_ok(tw_wait_idle(trial->wheel), "tw_wait_idle");
-	expect_stats(trial->wheel);
 	tw_destroy(trial->wheel);
 	process_trim_heap();
 	trial->due = fates_counted(FATE_RAN);
-	process_memory();
+	/* The first reading of a process takes memory itself. */
+	(void)process_resident_exact();
+	trial->resident = process_resident_exact();
+	trial->mapped = process_address_space();
+	open_wheel(trial);
+	result[UNUSED] = resident(trial);
 }
 
-static void run_trial(const void *argument, void *memory)
+/* This allows 2.5 us for setting each timer. */
+static void run_storm(struct trial *trial, size_t key_size, double *result)
 {
-	struct trial trial = {
-		.plan = argument,
-		.result = memory,
-		.key_size = sizeof(struct random_key),
-	};
+	int64_t first = stopwatch_now() + NANOSECONDS_PER_SECOND / 2 + trial->plan->count * 2500;
 
-	trial.generator.state = trial.plan->seed;
-	/* This makes it resident before anything is measured. */
-	memset(trial.result, 0, sizeof(*trial.result));
-	warm_up(&trial);
-	trial.before = process_memory();
-	trial.start = stopwatch_now();
-	trial.wheel = create_wheel();
-	trial.result->made = wheel_memory(&trial);
-	trial.next_sample = stopwatch_now();
-	trial.plan->load->run(&trial);
+	trial->key_size = key_size;
+	set_all(trial, first, NANOSECONDS_PER_SECOND);
+	result[PEAK] = resident(trial);
+	result[MAPPED] = (double)(process_address_space() - trial->mapped);
+	if (stopwatch_now() >= first)
+		process_fail("the machine is too slow to set all timers before they are due");
+	await_fired(trial, first + NANOSECONDS_PER_SECOND);
+	result[FIRED] = resident(trial);
+	stopwatch_sleep(trial->plan->calm);
+	result[LATER] = resident(trial);
+}
+
+static void run_storms(const void *argument, double *result)
+{
+	const struct plan *plan = argument;
+	const size_t *sizes = plan->load->key_sizes;
+	struct trial trial;
+
+	trial_begin(&trial, plan, result);
+	run_storm(&trial, sizes[0], result);
+	if (sizes[1])
+		run_storm(&trial, sizes[1], result);
 	tw_destroy(trial.wheel);
 }
 
-/* --- What came of it -------------------------------------------------------------------------- */
-
-static void print_storm_head(const struct plan *plan)
+/* Each storm begins a second after the one before, or when that is over. */
+static void run_repeated(const void *argument, double *result)
 {
-	char later[64], end[64];
+	const struct plan *plan = argument;
+	struct trial trial;
 
-	snprintf(later, sizeof(later), "after %s", format_duration(later_of(plan)).characters);
-	snprintf(end, sizeof(end), "after %s", format_duration(plan->calm).characters);
-	printf("\n%-24s %8s %8s %10s %12s %10s %12s %8s %12s\n", "resident MiB", "made", "peak",
-	       "all fired", later, "% of peak", end, "mapped", "by its stats");
-}
+	trial_begin(&trial, plan, result);
+	trial.key_size = plan->load->key_sizes[0];
+	for (int64_t i = 0; i < plan->storms; i++) {
+		int64_t start = stopwatch_now(), faults = process_page_faults();
+		int64_t first = start + NANOSECONDS_PER_SECOND / 2;
 
-static double mebibytes(int64_t bytes)
-{
-	return (double)bytes / (1 << 20);
-}
-
-static void print_storm(const char *title, int64_t made, const struct storm *storm)
-{
-	double peak = (double)storm->peak.resident;
-
-	printf("  %-22s %8.1f %8.1f %10.1f %12.1f %10.1f %12.1f %7.2fx %12.1f\n", title,
-	       mebibytes(made), mebibytes(storm->peak.resident), mebibytes(storm->fired),
-	       mebibytes(storm->later.resident), 100 * (double)storm->later.resident / peak,
-	       mebibytes(storm->end), (double)storm->peak.address_space / peak,
-	       mebibytes(storm->later.counted));
-}
-
-static void write_storm(struct csv summary, const char *name, const struct storm *storm)
-{
-	csv_row(summary, "%s,peak_bytes,%" PRId64, name, storm->peak.resident);
-	csv_row(summary, "%s,peak_address_space_bytes,%" PRId64, name, storm->peak.address_space);
-	csv_row(summary, "%s,fired_bytes,%" PRId64, name, storm->fired);
-	csv_row(summary, "%s,later_bytes,%" PRId64, name, storm->later.resident);
-	csv_row(summary, "%s,later_told_bytes,%" PRId64, name, storm->later.counted);
-	csv_row(summary, "%s,end_bytes,%" PRId64, name, storm->end);
-}
-
-static void report_storm(const struct plan *plan, const struct result *result, struct csv summary)
-{
-	print_storm(plan->load->title, result->made.resident, result->storms);
-	write_storm(summary, plan->load->name, result->storms);
-}
-
-static void report_key_sizes(const struct plan *plan, const struct result *result,
-			     struct csv summary)
-{
-	for (size_t i = 0; i < KEY_SIZE_COUNT; i++) {
-		char title[64], name[64];
-
-		snprintf(title, sizeof(title), "%s %zu bytes", i ? "  then of" : plan->load->title,
-			 key_sizes[i]);
-		snprintf(name, sizeof(name), "keys_%zu", key_sizes[i]);
-		print_storm(title, result->made.resident, &result->storms[i]);
-		write_storm(summary, name, &result->storms[i]);
+		set_all(&trial, first, NANOSECONDS_PER_SECOND / 4);
+		await_fired(&trial, first + NANOSECONDS_PER_SECOND / 4);
+		result[i == 0 ? FIRST_FAULTS : LATER_FAULTS] =
+			(double)(process_page_faults() - faults);
+		stopwatch_sleep(start + NANOSECONDS_PER_SECOND - stopwatch_now());
 	}
+	tw_destroy(trial.wheel);
 }
 
-static void print_teeth_head(const struct plan *plan)
-{
-	printf("\n%-24s %8s %11s %10s %10s %12s\n", "page faults", "first", "later, p50", "most",
-	       "MiB at end", "a storm took");
-	(void)plan;
-}
+/* --- A cache ---------------------------------------------------------------------------------- */
 
-/* Summarizes the storms except the first, which counts only if it is alone. */
-static struct spread later_teeth(const struct plan *plan, const struct result *result,
-				 bool durations)
-{
-	double values[TEETH_MOST];
-	size_t count = 0;
-
-	for (int64_t i = plan->teeth > 1; i < plan->teeth; i++)
-		values[count++] =
-			(double)(durations ? result->teeth[i].duration : result->teeth[i].faults);
-	return spread_of(values, count);
-}
-
-static void report_teeth(const struct plan *plan, const struct result *result, struct csv summary)
-{
-	struct spread faults = later_teeth(plan, result, false);
-	struct spread durations = later_teeth(plan, result, true);
-	const char *name = plan->load->name;
-
-	printf("  %-22s %8s %11s %10s %10.1f %12s\n", plan->load->title,
-	       format_count(result->teeth[0].faults).characters,
-	       format_count((int64_t)faults.median).characters,
-	       format_count((int64_t)faults.most).characters,
-	       mebibytes(result->after_teeth.resident),
-	       format_duration((int64_t)durations.median).characters);
-	csv_row(summary, "%s,first_faults,%" PRId64, name, result->teeth[0].faults);
-	csv_row(summary, "%s,later_faults,%.0f", name, faults.median);
-	csv_row(summary, "%s,later_faults_most,%.0f", name, faults.most);
-	csv_row(summary, "%s,after_bytes,%" PRId64, name, result->after_teeth.resident);
-	csv_row(summary, "%s,tooth_ns,%.0f", name, durations.median);
-}
-
-static void report_unused(const struct plan *plan, const struct result *result, struct csv summary)
-{
-	printf("\na wheel of %d slots before its first command: %s resident, ", SLOTS,
-	       format_bytes(result->made.resident).characters);
-	printf("%s mapped\n", format_bytes(result->made.address_space).characters);
-	csv_row(summary, "%s,made_bytes,%" PRId64, plan->load->name, result->made.resident);
-	csv_row(summary, "%s,made_address_space_bytes,%" PRId64, plan->load->name,
-		result->made.address_space);
-}
-
-/* --- All runs --------------------------------------------------------------------------------- */
-
-static const struct load loads[] = {
-	{"storm_keyed", "storm, by key", set_keyed, run_storm, 0, print_storm_head, report_storm},
-	{"storm_handles", "storm, by handle", set_handle, run_storm, 0, print_storm_head,
-	 report_storm},
-	{"survivors_keyed", "1 % stay, by key", set_keyed, run_storm, 1, print_storm_head,
-	 report_storm},
-	{"survivors_handles", "1 % stay, by handle", set_handle, run_storm, 1, print_storm_head,
-	 report_storm},
-	{"key_sizes", "storm, keys of", set_keyed, run_key_sizes, 0, print_storm_head,
-	 report_key_sizes},
-	{"teeth_keyed", "a storm a second, by key", set_keyed, run_teeth, 0, print_teeth_head,
-	 report_teeth},
-	{"teeth_handles", "by handle", set_handle, run_teeth, 0, print_teeth_head, report_teeth},
-	{"unused", "unused", NULL, run_nothing, 0, NULL, report_unused},
+struct sizes {
+	struct tw_cache *cache;
+	int64_t before;
+	int64_t most;
+	uint64_t number;
 };
 
-enum { LOAD_COUNT = sizeof(loads) / sizeof(loads[0]) };
-
-static void write_samples(struct csv csv, const struct plan *plan, const struct result *result)
+static struct tw_cache *open_cache(int64_t max_bytes)
 {
-	for (size_t i = 0; i < result->sample_count; i++) {
-		const struct sample *sample = &result->samples[i];
+	const struct tw_cache_options options = {.max_bytes = (uint64_t)max_bytes};
+	struct tw_cache *cache;
 
-		csv_row(csv, "%s,%.3f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
-			plan->load->name, seconds_of(sample->time), sample->memory.resident,
-			sample->memory.address_space, sample->memory.counted,
-			sample->memory.in_use);
+	expect_ok(tw_cache_create(&cache, TW_HOUR, &options), "tw_cache_create");
+	return cache;
+}
+
+static struct sizes sizes_begin(int64_t max_bytes)
+{
+	/* This first cache allocates memory of the C library and of threads. */
+	tw_cache_destroy(open_cache(max_bytes));
+	process_trim_heap();
+	return (struct sizes){.before = process_resident_exact(), .cache = open_cache(max_bytes)};
+}
+
+static void set_bytes(struct sizes *sizes, size_t size, int64_t bytes)
+{
+	static const char value[VALUE_MOST];
+
+	for (int64_t set_so_far = 0; set_so_far < bytes; set_so_far += (int64_t)size + 100) {
+		struct random_key key = key_of(sizes->number, 1);
+
+		expect_ok(tw_cache_set(sizes->cache, &key, sizeof(key), value, size),
+			  "tw_cache_set");
+		if (++sizes->number % SETS_A_LOOK == 0) {
+			int64_t now = process_resident_exact() - sizes->before;
+
+			sizes->most = now > sizes->most ? now : sizes->most;
+		}
 	}
 }
 
-static void run_load(const struct plan *plan, struct csv csv, struct csv summary)
+static void sizes_end(struct sizes *sizes, int64_t max_bytes, double *result)
 {
-	static struct result result;
+	result[MOST] = (double)sizes->most;
+	result[MAY_BE] = (double)(max_bytes + max_bytes / 4 + 4 * MEBIBYTE);
+	tw_cache_destroy(sizes->cache);
+}
+
+static void run_turns(const void *plan, double *result)
+{
+	enum { SIZES = 24, PASSES = 2 };
+	struct sizes sizes = sizes_begin(32 * MEBIBYTE);
+
+	(void)plan;
+	for (int i = 0; i < PASSES * SIZES; i++)
+		/* The sizes go from 40 bytes to 15,000, up and down in large steps. */
+		set_bytes(&sizes, (size_t)(40 + (i * 7 % SIZES) * (i * 7 % SIZES) * 28),
+			  128 * MEBIBYTE);
+	sizes_end(&sizes, 32 * MEBIBYTE, result);
+}
+
+static void run_drift(const void *plan, double *result)
+{
+	struct sizes sizes = sizes_begin(64 * MEBIBYTE);
+
+	(void)plan;
+	for (size_t size = 200; size <= 330; size += 10)
+		set_bytes(&sizes, size, 128 * MEBIBYTE);
+	sizes_end(&sizes, 64 * MEBIBYTE, result);
+}
+
+static _Atomic bool reader_may_go_on;
+static _Atomic bool reader_sleeps;
+static _Atomic bool reader_is_over;
+
+/* It handles a signal, so it stops the reader wherever that is. */
+static void sleep_inside(int signal)
+{
+	const struct timespec pause = {0, 1000000};
+
+	(void)signal;
+	atomic_store(&reader_sleeps, true);
+	while (!atomic_load(&reader_may_go_on))
+		nanosleep(&pause, NULL);
+	atomic_store(&reader_sleeps, false);
+}
+
+static void *look_up(void *argument)
+{
+	char value[100];
+
+	for (uint64_t i = 0; !atomic_load(&reader_is_over); i++) {
+		struct random_key key = key_of(i % 10000, 1);
+
+		(void)tw_cache_get(argument, &key, sizeof(key), value, sizeof(value), NULL);
+	}
+	return NULL;
+}
+
+/* Lets the reader sleep for 300 ms, while others set. */
+static void sleep_once(struct sizes *sizes, pthread_t reader)
+{
+	int64_t end;
+
+	atomic_store(&reader_may_go_on, false);
+	pthread_kill(reader, SIGUSR1);
+	while (!atomic_load(&reader_sleeps))
+		stopwatch_sleep(TW_MILLISECOND);
+	for (end = stopwatch_now() + 300 * TW_MILLISECOND; stopwatch_now() < end;)
+		set_bytes(sizes, 100, MEBIBYTE);
+	atomic_store(&reader_may_go_on, true);
+	while (atomic_load(&reader_sleeps))
+		stopwatch_sleep(TW_MILLISECOND);
+}
+
+static void run_reader(const void *plan, double *result)
+{
+	enum { TIMES = 10 };
+	struct sigaction action = {.sa_handler = sleep_inside};
+	struct sizes sizes = sizes_begin(8 * MEBIBYTE);
+	pthread_t thread;
+
+	(void)plan;
+	sigaction(SIGUSR1, &action, NULL);
+	set_bytes(&sizes, 100, 64 * MEBIBYTE);
+	if (pthread_create(&thread, NULL, look_up, sizes.cache) != 0)
+		process_fail("a thread could not be started");
+	for (int i = 0; i < TIMES; i++) {
+		sleep_once(&sizes, thread);
+		set_bytes(&sizes, 100, 16 * MEBIBYTE);
+	}
+	atomic_store(&reader_is_over, true);
+	pthread_join(thread, NULL);
+	sizes_end(&sizes, 8 * MEBIBYTE, result);
+	result[MAY_BE] += (double)(10 * MEBIBYTE);
+}
+
+/* --- All cases -------------------------------------------------------------------------------- */
+
+static const struct load wheel_loads[] = {
+	{"keyed", "by key", run_storms, .key_sizes = {16}},
+	{"handles", "by handle", run_storms, .by_handle = true, .key_sizes = {16}},
+	{"keyed_stay", "by key, 1 % stay", run_storms, .survivors = 1, .key_sizes = {16}},
+	{"handles_stay", "by handle, 1 % stay", run_storms, .by_handle = true, .survivors = 1,
+	 .key_sizes = {16}},
+	{"keys_200", "keys of 16 bytes, then of 200", run_storms, .key_sizes = {16, 200}},
+	{"keys_1000", "keys of 16 bytes, then of 1,000", run_storms, .key_sizes = {16, KEY_MOST}},
+	{"keyed_again", "a storm a second, by key", run_repeated, .key_sizes = {16}},
+	{"handles_again", "a storm a second, by handle", run_repeated, .by_handle = true,
+	 .key_sizes = {16}},
+};
+
+static const struct load cache_loads[] = {
+	{"cache_turns", "24 sizes in turn, max_bytes 32 MiB", .run = run_turns},
+	{"cache_drift", "sizes that drift, max_bytes 64 MiB", .run = run_drift},
+	{"cache_reader", "a sleeping reader, max_bytes 8 MiB", .run = run_reader},
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static void run_loads(struct plan *plan, const struct load *loads, size_t count, const char *head,
+		      const struct measure *measures, int64_t runs)
+{
 	struct progress progress = progress_start(stderr, false);
+	struct figures *rows[COUNT_OF(wheel_loads)];
 
-	progress_show(&progress, "%s", plan->load->name);
-	if (!process_run_trial(run_trial, plan, &result, sizeof(result)))
-		exit(1);
-	progress_wipe(&progress);
-	plan->load->report(plan, &result, summary);
-	fflush(stdout);
-	write_samples(csv, plan, &result);
-}
-
-/* Runs one load or all, with a head over loads that share a table. */
-static void run_all(struct plan *plan, int only, struct csv csv, struct csv summary)
-{
-	const struct load *end = loads + (only < 0 ? LOAD_COUNT : only + 1);
-	void (*head)(const struct plan *) = NULL;
-
-	for (plan->load = loads + (only < 0 ? 0 : only); plan->load < end; plan->load++) {
-		if (plan->load->print_head && plan->load->print_head != head)
-			plan->load->print_head(plan);
-		head = plan->load->print_head;
-		run_load(plan, csv, summary);
+	for (size_t i = 0; i < count; i++) {
+		rows[i] = figures_create(loads[i].name, loads[i].title, measures);
+		plan->load = &loads[i];
+		for (int64_t run = 1; run <= runs; run++) {
+			progress_show(&progress, "%s: run %" PRId64 " of %" PRId64, loads[i].title,
+				      run, runs);
+			figures_run(rows[i], loads[i].run, plan);
+		}
 	}
-}
-
-/* *load becomes a load's number + 1, or 0 for all. */
-static void parse(int argc, char **argv, struct plan *plan, int *load, const char **csv_path,
-		  const char **summary_path)
-{
-	const struct program_option options[] = {
-		{"count", OPTION_COUNT, &plan->count, 1000, 100000000, .help = "timers a storm"},
-		{"calm", OPTION_SECONDS, &plan->calm, SAMPLE_PITCH, MINUTE,
-		 .help = "time without calls after a storm"},
-		{"teeth", OPTION_COUNT, &plan->teeth, 1, TEETH_MOST,
-		 .help = "storms, a second from one to the next"},
-		{"load", OPTION_CHOICE, load,
-		 .choices = "all,storm_keyed,storm_handles,survivors_keyed,survivors_handles,"
-			    "key_sizes,teeth_keyed,teeth_handles,unused",
-		 .help = "which"},
-		{"csv", OPTION_TEXT, csv_path, .help = "four rows a second to this file"},
-		{"summary", OPTION_TEXT, summary_path, .help = "the tables' figures to this file"},
-		{0},
-	};
-
-	options_parse(argc, argv,
-		      "What memory does a wheel hold, and when does the system get it back?",
-		      options);
+	progress_wipe(&progress);
+	figures_print_rows(head, rows, count);
+	for (size_t i = 0; i < count; i++)
+		figures_destroy(rows[i]);
 }
 
 int main(int argc, char **argv)
 {
-	struct plan plan = {NULL, 1000000, 12 * NANOSECONDS_PER_SECOND, 20, 1};
-	const char *csv_path = NULL, *summary_path = NULL;
-	struct csv csv, summary;
-	int load = 0;
+	struct plan plan = {.count = 1000000, .calm = 10 * TW_SECOND, .storms = 20};
+	const char *csv_path = NULL;
+	char head[128];
+	int64_t runs = 1;
+	int of = 0;
+	const struct program_option options[] = {
+		{"of", OPTION_CHOICE, &of, .choices = "all,wheel,cache", .help = "what"},
+		{"count", OPTION_COUNT, &plan.count, 1000, 100000000, .help = "timers a storm"},
+		{"calm", OPTION_SECONDS, &plan.calm, TW_MILLISECOND, MINUTE,
+		 .help = "time without calls after a storm"},
+		{"storms", OPTION_COUNT, &plan.storms, 2, 1000,
+		 .help = "storms, a second from one to the next"},
+		FIGURES_OPTIONS(&runs, &csv_path),
+		{0},
+	};
 
-	parse(argc, argv, &plan, &load, &csv_path, &summary_path);
-	csv = csv_open(csv_path, "load,seconds,resident_bytes,address_space_bytes,"
-				 "memory_bytes,memory_in_use_bytes");
-	summary = csv_open(summary_path, "load,measure,value");
-	csv_row(summary, "all,timers,%" PRId64, plan.count);
-	csv_row(summary, "all,later_ns,%" PRId64, later_of(&plan));
-	printf("%s\n%s timers a storm, tick 1 ms, %d slots\n", machine_description(),
-	       format_count(plan.count).characters, SLOTS);
-	run_all(&plan, load - 1, csv, summary);
-	csv_close(csv);
-	csv_close(summary);
+	options_parse(argc, argv, "What memory do a wheel and a cache hold?", options);
+	figures_open(csv_path);
+	machine_print();
+	snprintf(head, sizeof(head), "Resident memory of a wheel, %s timers a storm",
+		 format_count(plan.count).characters);
+	if (of != 2)
+		run_loads(&plan, wheel_loads, COUNT_OF(wheel_loads), head, wheel_measures, runs);
+	if (of != 1)
+		run_loads(&plan, cache_loads, COUNT_OF(cache_loads), "Resident memory of a cache",
+			  cache_measures, runs);
+	figures_close();
 	return 0;
 }

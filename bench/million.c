@@ -6,9 +6,8 @@
  * Each thread owns a share of the keys: it sets them all, moves the second of each four and removes
  * the fourth; with --set-only all of them fire as they were set. Every call and every value that
  * comes back is noted in a ledger, which is audited at the end. The rates include this bookkeeping;
- * throughput.c measures without it.
+ * timers.c measures without it.
  */
-#include "support/csv.h"
 #include "support/expect.h"
 #include "support/format.h"
 #include "support/machine.h"
@@ -38,8 +37,6 @@ struct settings {
 	int64_t queue;
 	int64_t rate;
 	int64_t seed;
-	const char *csv_path;
-	const char *summary_path;
 	bool set_only;
 	bool quiet;
 };
@@ -55,7 +52,7 @@ struct job {
 	struct witnesses witnesses;
 };
 
-/* These are the figures of the progress line and the CSV file. */
+/* These are the figures of the progress line. */
 struct glance {
 	double seconds;
 	struct tw_stats stats;
@@ -119,15 +116,6 @@ static void show_glance(struct progress *progress, const struct glance *glance)
 		      format_bytes(glance->resident).characters);
 }
 
-static void write_glance(struct csv csv, const struct glance *glance)
-{
-	csv_row(csv,
-		"%.3f,%" PRIu64 ",%" PRIu64 ",%.0f,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
-		glance->seconds, glance->stats.pending, glance->counts.fired,
-		glance->fired_per_second, glance->lateness_p50, glance->lateness_p99,
-		glance->lateness_most, glance->resident);
-}
-
 /* This is the time of the last event. */
 struct movement {
 	uint64_t events;
@@ -153,20 +141,16 @@ static bool is_over(const struct job *job, struct movement *movement)
 	       glance.counts.returned == (uint64_t)job->settings.count;
 }
 
-static void watch(const struct job *job, struct csv csv)
+static void watch(const struct job *job)
 {
 	struct progress progress = progress_start(stdout, job->settings.quiet);
 	struct movement movement = {0, stopwatch_now()};
-	struct glance shown = {0}, written = {0};
+	struct glance shown = {0};
 
 	progress.next += progress.interval;
 	show_head(job);
-	for (int round = 1; !is_over(job, &movement); round++) {
+	while (!is_over(job, &movement)) {
 		stopwatch_sleep(20 * TW_MILLISECOND);
-		if (csv.file && round % 5 == 0) {
-			written = glance_at(job, &written);
-			write_glance(csv, &written);
-		}
 		if (progress_is_due(&progress)) {
 			shown = glance_at(job, &shown);
 			show_glance(&progress, &shown);
@@ -185,7 +169,7 @@ struct outcome {
 	double cpu_seconds;
 };
 
-static void print_command(const struct job *job, enum setter_phase phase, struct csv summary)
+static void print_command(const struct job *job, enum setter_phase phase)
 {
 	struct setters_phase done = setters_phase(job->setters, phase);
 	const char *name = setter_phase_names[phase];
@@ -194,14 +178,12 @@ static void print_command(const struct job *job, enum setter_phase phase, struct
 	       format_rate(done.per_second).characters,
 	       format_duration(percentiles_at(done.call_times, 50)).characters,
 	       format_duration(percentiles_at(done.call_times, 99)).characters);
-	csv_row(summary, "%s_per_second,%.0f", name, done.per_second);
 	percentiles_destroy(done.call_times);
 }
 
-static void print_lateness(const struct job *job, struct csv summary, bool after)
+static void print_lateness(const struct job *job, bool after)
 {
 	struct percentiles *all = percentiles_create();
-	const char *name = after ? "after" : "setting";
 
 	witnesses_add_lateness(&job->witnesses, after, all);
 	printf("  %-24s %12s %14s %10s %10s\n", after ? "after" : "while setting",
@@ -209,13 +191,10 @@ static void print_lateness(const struct job *job, struct csv summary, bool after
 	       format_duration(percentiles_at(all, 50)).characters,
 	       format_duration(percentiles_at(all, 99)).characters,
 	       format_duration(percentiles_most(all)).characters);
-	csv_row(summary, "lateness_%s_p50_ns,%" PRId64, name, percentiles_at(all, 50));
-	csv_row(summary, "lateness_%s_p99_ns,%" PRId64, name, percentiles_at(all, 99));
-	csv_row(summary, "lateness_%s_max_ns,%" PRId64, name, percentiles_most(all));
 	percentiles_destroy(all);
 }
 
-static void print_costs(const struct job *job, const struct outcome *outcome, struct csv summary)
+static void print_costs(const struct job *job, const struct outcome *outcome)
 {
 	int64_t grown = setters_resident_when_set(job->setters) - job->resident_before;
 	int64_t ledger = job->settings.count * (int64_t)sizeof(struct ledger_entry);
@@ -226,9 +205,6 @@ static void print_costs(const struct job *job, const struct outcome *outcome, st
 	printf("resident bytes a timer     %.0f\n", bytes);
 	printf("CPU time                   %.2f s in %.2f s\n", outcome->cpu_seconds,
 	       outcome->seconds);
-	csv_row(summary, "bytes_per_timer,%.0f", bytes);
-	csv_row(summary, "cpu_seconds,%.2f", outcome->cpu_seconds);
-	csv_row(summary, "seconds,%.2f", outcome->seconds);
 }
 
 static bool is_given(const struct settings *settings, enum setter_phase phase)
@@ -236,17 +212,14 @@ static bool is_given(const struct settings *settings, enum setter_phase phase)
 	return phase == SETTER_SET || !settings->set_only;
 }
 
-static void print_table(const struct job *job, const struct outcome *outcome, struct csv summary)
+static void print_table(const struct job *job, const struct outcome *outcome)
 {
 	const struct tw_stats *stats = &outcome->stats;
 
-	csv_row(summary, "machine,\"%s\"", machine_description());
-	csv_row(summary, "timers,%" PRId64, job->settings.count);
-	csv_row(summary, "longest_delay_ns,%" PRId64, job->settings.longest_delay);
 	printf("%-26s %12s %14s %10s %10s\n", "commands", "", "a second", "call p50", "call p99");
 	for (enum setter_phase phase = 0; phase < SETTER_PHASES; phase++) {
 		if (is_given(&job->settings, phase))
-			print_command(job, phase, summary);
+			print_command(job, phase);
 	}
 	printf("timers\n");
 	printf("  %-24s %12s\n", "armed", format_count((int64_t)stats->set).characters);
@@ -256,9 +229,9 @@ static void print_table(const struct job *job, const struct outcome *outcome, st
 	       format_count((int64_t)outcome->verdict.removed).characters);
 	printf("  %-24s %12s\n", "fired", format_count((int64_t)outcome->verdict.fired).characters);
 	printf("%-26s %12s %14s %10s %10s\n", "lateness", "timers", "p50", "p99", "max");
-	print_lateness(job, summary, false);
-	print_lateness(job, summary, true);
-	print_costs(job, outcome, summary);
+	print_lateness(job, false);
+	print_lateness(job, true);
+	print_costs(job, outcome);
 }
 
 /* Reports a wrong count. Returns whether it is wrong. */
@@ -310,7 +283,7 @@ static bool all_is_well(const struct job *job, const struct outcome *outcome)
 	return !wrong;
 }
 
-static bool finish(struct job *job, struct csv summary)
+static bool finish(struct job *job)
 {
 	struct tw_wheel *wheel = job->witnesses.wheel;
 	struct outcome outcome = {
@@ -325,7 +298,7 @@ static bool finish(struct job *job, struct csv summary)
 	tw_destroy(wheel);
 	outcome.verdict = ledger_audit(job->witnesses.ledger, (size_t)job->settings.count);
 	outcome.strangers = witnesses_counts(&job->witnesses).strangers;
-	print_table(job, &outcome, summary);
+	print_table(job, &outcome);
 	well = all_is_well(job, &outcome);
 	setters_destroy(job->setters);
 	free(job->witnesses.ledger);
@@ -356,9 +329,6 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "commands that may wait"},
 		{"seed", OPTION_COUNT, &settings->seed, 0, INT64_C(1) << 53,
 		 .help = "for keys and delays"},
-		{"csv", OPTION_TEXT, &settings->csv_path, .help = "ten rows a second to this file"},
-		{"summary", OPTION_TEXT, &settings->summary_path,
-		 .help = "the table's figures to this file"},
 		{"set-only", OPTION_FLAG, &settings->set_only, .help = "no moves, no removes"},
 		{"quiet", OPTION_FLAG, &settings->quiet, .help = "no progress, only the table"},
 		{0},
@@ -456,19 +426,12 @@ int main(int argc, char **argv)
 				.seed = 1,
 			},
 	};
-	struct csv csv, summary;
 	bool well;
 
 	parse(argc, argv, &job.settings);
-	csv = csv_open(job.settings.csv_path,
-		       "seconds,pending,fired,fired_per_second,lateness_p50_ns,lateness_p99_ns,"
-		       "lateness_max_ns,resident_bytes");
-	summary = csv_open(job.settings.summary_path, "measure,value");
 	print_head(&job);
 	start(&job);
-	watch(&job, csv);
-	well = finish(&job, summary);
-	csv_close(csv);
-	csv_close(summary);
+	watch(&job);
+	well = finish(&job);
 	return well ? 0 : 1;
 }

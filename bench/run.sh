@@ -1,104 +1,99 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# How fast is the library on this machine? Runs all benches (a few minutes), prints their tables,
-# and leaves the figures as CSV, plots and a summary in build/bench/.
+# How fast is the library on this machine? Runs the benches, shows their tables, and leaves them as
+# a page in build/bench/. `make bench` and `make bench-redis` build them and call it:
 #
-#     bench/run.sh            after `make bench` has built them
-#     bench/run.sh --update   also refreshes bench/results/, which bench/results/README.md shows;
-#                             `make bench ARGS=--update` builds and does so
-#     bench/run.sh --quick    a small count, one run: shows that all works, not how fast
+#     bench/run.sh core|redis             all of the core and the cache, or of the part on Redis
+#     bench/run.sh core|redis --update    also refreshes the page in bench/results/, and the rows
+#                                         of README.md that are lines of it
+#     bench/run.sh core|redis --quick     small counts, one run: shows that all works, not how fast
 #
-# BUILD is another variant's build folder. TRACES is a folder of traces for cache_traces.
+# BUILD is another variant's build folder.
 set -eu
 
 cd "$(dirname "$0")/.."
 programs=${BUILD:-build}/bench
-update=no
+part=${1-}
 quick=no
+update=no
 
-case ${1-} in
-'') ;;
---update) update=yes ;;
---quick) quick=yes ;;
+case "$#:$part:${2-}" in
+1:core: | 1:redis:) ;;
+2:core:--update | 2:redis:--update) update=yes ;;
+2:core:--quick | 2:redis:--quick) quick=yes ;;
 *)
-	echo "usage: bench/run.sh [--update | --quick]" >&2
+	echo "usage: bench/run.sh core|redis [--update | --quick]" >&2
 	exit 2
 	;;
 esac
+test $part = core && page=summary || page=redis
+made=$programs/$page.md
+tables=$made.new
+: >"$tables"
 
-# run NAME QUICKLY OPTION...: QUICKLY are its options for --quick, which come last and so prevail
-run() {
-	name=$1 quickly=$2
+# run QUICKLY NAME OPTION...: QUICKLY are its options for --quick, which come last and so prevail.
+# The first paragraph of the output is the machine, and the others are tables.
+run()
+{
+	quickly=$1 name=$2
 	shift 2
 	test $quick = yes || quickly=
-	test -x "$programs/$name" || {
-		echo "run.sh: $programs/$name is not there: \`make bench\` builds and runs all" >&2
-		exit 1
-	}
-	printf '\n== %s ==\n' "$name"
+	echo "== $name $* ==" >&2
 	# shellcheck disable=SC2086 # several options
-	"$programs/$name" "$@" $quickly
+	"$programs/$name" "$@" $quickly >"$made.said" || exit 1
+	cat "$made.said"
+	machine=$(awk '!NF { exit } { printf "%s%s", (NR > 1 ? " " : ""), $0 }' "$made.said")
+	awk 'rest { print } !NF && !rest { rest = 1; print }' "$made.said" >>"$tables"
 }
 
-printf 'commit,%s\ndate,%s\n' "$(bench/revision.sh)" "$(date -u +%F)" >"$programs/run.csv"
-few=--count=20000
-one="$few --runs=1"
-run million "$few --seconds=2" --csv="$programs/million.csv" \
-	--summary="$programs/million_summary.csv"
-# All are set before the first is due, so that each lateness is that of the time after.
-run million "$few --seconds=2" --count=100k --set-only --rate=0 \
-	--summary="$programs/lateness.csv"
-run throughput "$one --baseline-runs=1" --csv="$programs/throughput.csv"
-# This table also has other numbers of producers, and a larger wheel.
-table="--unpaced --runs=3 --baseline-runs=1"
-# shellcheck disable=SC2086 # several options
-{
-	run throughput "$one" $table --producers=1 --csv="$programs/throughput_1.csv"
-	run throughput "$one" $table --producers=4 --csv="$programs/throughput_4.csv"
-	run throughput "$one" $table --producers=1 --inline \
-		--csv="$programs/throughput_inline.csv"
-	# The baseline is too slow for a slot of 10 million: its timers come due meanwhile.
-	run throughput "$few" $table --count=10m --runs=1 --baseline-runs=0 \
-		--csv="$programs/throughput_10m.csv"
-}
-run idle "$few --seconds=1" --csv="$programs/idle.csv"
-run memory "$few --calm=500ms --teeth=3" --csv="$programs/memory.csv" \
-	--summary="$programs/memory_summary.csv"
-run expiry "$one" --csv="$programs/expiry.csv"
-run precision "--resident=20000 --idle=100ms --duration=100ms --runs=1" \
-	--csv="$programs/precision.csv"
-run coroutines "20000 1"
-run handles "$one" --csv="$programs/handles.csv"
-run alarms "$one --packets=100000" --csv="$programs/alarms.csv"
-run storms "$one --calm=500ms" --csv="$programs/storms.csv" --runs=3 --baseline-runs=1
-run storms "$few --calm=500ms" --crowds --csv="$programs/crowds.csv" --calm=500ms --runs=1
-run cache "$one --baseline-runs=1 --duration=20ms" --csv="$programs/cache.csv"
-run cache_calls "--count=20000 --runs=1 --duration=20ms" --csv="$programs/cache_calls.csv"
-run cache_bounds "--runs=1" --csv="$programs/cache_bounds.csv" --runs=3
-run cache_expiry "$one" --csv="$programs/cache_expiry.csv"
-run cache_traces "--keys=10000 --requests=50000" ${TRACES:+--folder="$TRACES"} \
-	--csv="$programs/cache_traces.csv"
-run cache_hits "--keys=10000 --limit=1000 --requests=100000" --csv="$programs/cache_hits.csv"
-
-bench/summary.sh "$programs" >"$programs/summary.md"
-if command -v gnuplot >/dev/null; then
-	for table in rates cache hits; do
-		bench/summary.sh "$programs" --$table >"$programs/$table.dat"
+few='--count=20000 --runs=1'
+if [ $part = core ]; then
+	for kind in key handle alarm; do
+		run "$few --seconds=1" timers --kind=$kind
 	done
-	timers=$(sed -n 's/^timers,//p' "$programs/million_summary.csv")
-	gnuplot -e "folder='$programs'; timers='$timers'" bench/plots.gnuplot
+	run "$few --calm=0.5" late
+	run '--count=20000 --calm=0.5 --storms=3 --of=wheel' memory
+	run "$few --duration=20ms" calls
+	run '--keys=10000 --requests=50000' hits
 else
-	echo "gnuplot is not there: no plots"
+	run '--runs=1 --count=10000 --pending=20000 --flood=20000 --handlers=1000 --callbacks=500
+		--seconds=1' redis/redis
 fi
-printf '\nFigures, plots and summary.md are in %s\n' "$programs"
+{
+	echo "<!-- Made by bench/run.sh --update; edits are lost. -->"
+	echo "Measured on $(date -u +%F), commit $(bench/revision.sh), on: $machine. Medians."
+	cat "$tables"
+} >"$made"
+rm "$tables" "$made.said"
+echo "The page is $made"
 
-if [ $update = yes ]; then
-	cp "$programs/summary.md" "$programs"/*.svg bench/results/
-	# summary.sh reads these; there is no time series.
-	bench/figures.sh pack "$programs" run million_summary lateness throughput throughput_1 \
-		throughput_4 throughput_inline throughput_10m idle memory_summary expiry handles \
-		storms cache cache_expiry cache_hits >bench/results/figures.txt
-	bench/figures.sh readme
-	echo "bench/results is up to date"
+if [ $part = core ] && command -v gnuplot >/dev/null; then
+	awk -F' *[|] *' '
+		$2 ~ /^set, new key: million/ { title = "set, new" }
+		$2 == "set, key removed before" { title = "set again" }
+		$2 == "set, existing key" { title = "set, existing" }
+		$2 == "move, sooner or later" { title = "move" }
+		$2 == "move, later only" { title = "move later" }
+		$2 == "remove" { title = "remove"; last = 1 }
+		title { printf "\"%s\" %s %s\n", title, $3, $4; title = "" }
+		last { exit }
+	' "$made" >"$programs/rates.dat"
+	gnuplot -e "folder='$programs'" bench/plot.gnuplot
 fi
+
+test $update = yes || exit 0
+cp "$made" bench/results/
+test ! -e "$programs/rates.svg" || cp "$programs/rates.svg" bench/results/
+# A row of README.md becomes the first row with its title and number of cells.
+awk -F'|' '
+	FILENAME != "README.md" {
+		if (/^\|/ && !((NF, $2) in rows))
+			rows[NF, $2] = $0
+		next
+	}
+	/^<!--/ { inside = /^<!-- figures/ }
+	{ print inside && /[0-9] \|$/ && (NF, $2) in rows ? rows[NF, $2] : $0 }
+' bench/results/summary.md bench/results/redis.md README.md >README.md.new
+mv README.md.new README.md
+echo "bench/results is up to date"

@@ -1,24 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 #include "figures.h"
 
+#include "csv.h"
 #include "process.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct figures {
+	const char *name;
 	const char *title;
+	const struct measure *measures;
+	size_t measure_count;
 	size_t runs;
 	double values[FIGURES_MEASURES][FIGURES_RUNS];
 };
 
-struct figures *figures_create(const char *title)
+/* It is that of all figures of the process, or has no file. */
+static struct csv csv;
+
+void figures_open(const char *path)
+{
+	csv = csv_open(path, "contender,run,measure,value");
+}
+
+void figures_close(void)
+{
+	csv_close(csv);
+}
+
+struct figures *figures_create(const char *name, const char *title, const struct measure *measures)
 {
 	struct figures *figures = process_allocate(sizeof(*figures));
 
+	figures->name = name;
 	figures->title = title;
+	figures->measures = measures;
+	while (measures[figures->measure_count].name)
+		figures->measure_count++;
+	assert(figures->measure_count <= FIGURES_MEASURES);
 	return figures;
 }
 
@@ -27,76 +49,145 @@ void figures_destroy(struct figures *figures)
 	free(figures);
 }
 
-const char *figures_title(const struct figures *figures)
+void figures_add(struct figures *figures, const double *result)
 {
-	return figures->title;
-}
-
-void figures_run(struct figures *figures, void (*trial)(const void *argument, void *result),
-		 const void *argument, void *result, size_t result_size)
-{
-	const double *measures = result;
-	size_t count = result_size / sizeof(*measures);
-
-	assert(count <= FIGURES_MEASURES && figures->runs < FIGURES_RUNS);
-	if (!process_run_trial(trial, argument, result, result_size))
-		exit(1); /* the trial has printed why */
-	for (size_t i = 0; i < count; i++)
-		figures->values[i][figures->runs] = measures[i];
+	assert(figures->runs < FIGURES_RUNS);
+	for (size_t i = 0; i < figures->measure_count; i++) {
+		figures->values[i][figures->runs] = result[i];
+		if (!isnan(result[i]))
+			csv_row(csv, "%s,%zu,%s,%.10g", figures->name, figures->runs + 1,
+				figures->measures[i].name, result[i]);
+	}
 	figures->runs++;
 }
 
-struct spread figures_spread(const struct figures *figures, size_t measure)
-{
-	double values[FIGURES_RUNS];
+struct trial {
+	void (*run)(const void *plan, double *result);
+	const void *plan;
+};
 
-	memcpy(values, figures->values[measure], sizeof(values));
-	return spread_of(values, figures->runs);
+static void run_trial(const void *argument, void *result)
+{
+	const struct trial *trial = argument;
+
+	for (size_t i = 0; i < FIGURES_MEASURES; i++)
+		((double *)result)[i] = NAN;
+	trial->run(trial->plan, result);
+}
+
+void figures_run(struct figures *figures, void (*trial)(const void *plan, double *result),
+		 const void *plan)
+{
+	double result[FIGURES_MEASURES];
+
+	if (!process_run_trial(run_trial, &(struct trial){trial, plan}, result, sizeof(result)))
+		exit(1); /* the trial has printed why */
+	figures_add(figures, result);
+}
+
+static int compare(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
 }
 
 double figures_median(const struct figures *figures, size_t measure)
 {
-	return figures_spread(figures, measure).median;
-}
+	double values[FIGURES_RUNS];
+	size_t count = 0;
 
-void figures_print_head(const char *title, struct figures *const columns[2])
-{
-	printf("\n%-24s %28s %28s %7s\n", title, columns[0]->title, columns[1]->title, "ratio");
-}
-
-void figures_print_rate(const char *title, struct figures *const columns[2], size_t measure)
-{
-	printf("  %-22s", title);
-	for (int i = 0; i < 2; i++) {
-		struct spread rate = figures_spread(columns[i], measure);
-
-		printf("  %9.2f (%6.2f to %6.2f)", rate.median / 1e6, rate.least / 1e6,
-		       rate.most / 1e6);
+	for (size_t run = 0; run < figures->runs; run++) {
+		if (!isnan(figures->values[measure][run]))
+			values[count++] = figures->values[measure][run];
 	}
-	printf(" %6.1fx\n",
-	       figures_median(columns[0], measure) / figures_median(columns[1], measure));
+	if (count == 0)
+		return NAN;
+	qsort(values, count, sizeof(*values), compare);
+	return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-void figures_print_cost(const char *title, struct figures *const columns[2], size_t measure,
-			struct text (*format)(int64_t))
+static void print_cell(const struct figures *figures, size_t measure)
 {
-	printf("  %-22s", title);
-	for (int i = 0; i < 2; i++) {
-		int64_t median = (int64_t)(figures_median(columns[i], measure) + 0.5);
+	const struct measure *how = &figures->measures[measure];
+	double median = figures_median(figures, measure);
 
-		printf(" %28s", format(median).characters);
-	}
-	printf(" %6.1fx\n",
-	       figures_median(columns[1], measure) / figures_median(columns[0], measure));
+	if (isnan(median))
+		printf(" |");
+	else
+		printf(" %.*f |", how->decimals, median * how->factor);
 }
 
-void figures_print_percentiles(const char *name, struct figures *const columns[2], size_t first,
-			       const double *percents, size_t count)
+static void print_rule(size_t columns)
 {
-	char title[64];
+	printf("\n|---|");
+	while (columns-- > 0)
+		printf("--:|");
+	putchar('\n');
+}
 
+static bool was_measured(struct figures *const *all, size_t count, size_t measure)
+{
 	for (size_t i = 0; i < count; i++) {
-		snprintf(title, sizeof(title), "%s p%g", name, percents[i]);
-		figures_print_cost(title, columns, first + i, format_duration);
+		if (!isnan(figures_median(all[i], measure)))
+			return true;
 	}
+	return false;
+}
+
+static void print_times_better(const struct figures *first, const struct figures *last,
+			       size_t measure)
+{
+	double ratio = figures_median(first, measure) / figures_median(last, measure);
+
+	if (!first->measures[measure].more_is_better)
+		ratio = 1 / ratio;
+	if (isfinite(ratio))
+		printf(" %.1f |", ratio);
+	else
+		printf(" |");
+}
+
+void figures_print_columns(const char *head, struct figures *const *all, size_t count,
+			   bool compares)
+{
+	printf("\n| %s |", head);
+	for (size_t i = 0; i < count; i++)
+		printf(" %s |", all[i]->title);
+	printf("%s", compares ? " times better |" : "");
+	print_rule(count + compares);
+	for (size_t measure = 0; measure < all[0]->measure_count; measure++) {
+		if (!was_measured(all, count, measure))
+			continue;
+		printf("| %s |", all[0]->measures[measure].title);
+		for (size_t i = 0; i < count; i++)
+			print_cell(all[i], measure);
+		if (compares)
+			print_times_better(all[0], all[count - 1], measure);
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
+void figures_print_rows(const char *head, struct figures *const *all, size_t count)
+{
+	size_t shown = 0;
+
+	printf("\n| %s |", head);
+	for (size_t measure = 0; measure < all[0]->measure_count; measure++) {
+		if (was_measured(all, count, measure)) {
+			printf(" %s |", all[0]->measures[measure].title);
+			shown++;
+		}
+	}
+	print_rule(shown);
+	for (size_t i = 0; i < count; i++) {
+		printf("| %s |", all[i]->title);
+		for (size_t measure = 0; measure < all[i]->measure_count; measure++) {
+			if (was_measured(all, count, measure))
+				print_cell(all[i], measure);
+		}
+		putchar('\n');
+	}
+	fflush(stdout);
 }

@@ -1,68 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures are the results of several runs of one contender, and tables that compare two contenders.
+ * Figures are the measures of several runs of one contender, or of one case. Their medians are
+ * printed as a table of Markdown, and each run's as rows of a CSV file.
  *
- * A run's result is a struct of doubles only, one measure each, and a measure is identified by its
- * place:
+ *     static const struct measure measures[] = {
+ *         {"set_per_second", "set: million a second", 1e-6, 2, true},
+ *         {0},
+ *     };
+ *     struct figures *ours = figures_create("timingwheel", "timingwheel", measures);
+ *     figures_run(ours, run_trial, &plan);      (once a run)
+ *     figures_print_columns("a million timers", (struct figures *[]){ours, theirs}, 2, true);
  *
- *     struct result { double per_second[2]; double bytes; };
- *     struct figures *columns[2] = {figures_create("ours"), figures_create("theirs")};
- *     figures_run(columns[0], run_trial, &plan, &result, sizeof(result));      (once a run)
- *     figures_print_rate("set", columns, FIGURE(struct result, per_second[0]));
- *
- * Ratios above 1 mean that the first column is better. Only one thread may call.
+ * A trial writes one double for each measure; what it does not write is left out of the tables.
+ * Only one thread may call.
  */
 #ifndef BENCH_SUPPORT_FIGURES_H
 #define BENCH_SUPPORT_FIGURES_H
 
-#include "format.h"
 #include "options.h"
-#include "spread.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { FIGURES_RUNS = 99, FIGURES_MEASURES = 64 };
 
-/* A measure is the place of `field` among the doubles of `type`. */
-#define FIGURE(type, field) (offsetof(type, field) / sizeof(double))
+struct measure {
+	const char *name;  /* in the CSV file; NULL ends the list */
+	const char *title; /* in the table, with the unit */
+	double factor;     /* from the trial's unit to the table's */
+	int decimals;
+	bool more_is_better;
+};
 
 /* These are rows of a bench's options: the number of runs, and where the figures of each go. */
-#define FIGURES_OPTIONS(runs, least, csv_path)                                                  \
-	{"runs", OPTION_COUNT, runs, least, FIGURES_RUNS, .help = "runs; medians are printed"}, \
-	{                                                                                       \
-		"csv", OPTION_TEXT, csv_path, .help = "every run's figures to this file"        \
+#define FIGURES_OPTIONS(runs, csv_path)                                                     \
+	{"runs", OPTION_COUNT, runs, 1, FIGURES_RUNS, .help = "runs; medians are printed"}, \
+	{                                                                                   \
+		"csv", OPTION_TEXT, csv_path, .help = "every run's figures to this file"    \
 	}
 
 struct figures;
 
-/* Creates a column with this title, which is not copied. Ends the program when memory is out. */
-struct figures *figures_create(const char *title);
+/* Opens the CSV file of all figures; `path` may be NULL. Ends the program with 2 if it can't. */
+void figures_open(const char *path);
+void figures_close(void);
+
+/* Creates figures without a run. Nothing is copied. Ends the program when memory is out. */
+struct figures *figures_create(const char *name, const char *title, const struct measure *measures);
 void figures_destroy(struct figures *figures);
-const char *figures_title(const struct figures *figures);
+
+/* Adds a run's results, one for each measure, NaN for what was not measured. */
+void figures_add(struct figures *figures, const double *result);
 
 /*
- * Runs a trial in a process of its own (process_run_trial), keeps its result's measures, and leaves
- * the result in `result` too. Ends the program if the trial fails.
+ * Runs a trial in a process of its own (process_run_trial) and adds its results. Ends the program
+ * if the trial fails.
  */
-void figures_run(struct figures *figures, void (*trial)(const void *argument, void *result),
-		 const void *argument, void *result, size_t result_size);
+void figures_run(struct figures *figures, void (*trial)(const void *plan, double *result),
+		 const void *plan);
 
-/* Sums up the runs so far, at least one. */
-struct spread figures_spread(const struct figures *figures, size_t measure);
+/* Returns the median of the runs, NaN without any. */
 double figures_median(const struct figures *figures, size_t measure);
 
-/* Prints the table's head: `title` is above its first column. */
-void figures_print_head(const char *title, struct figures *const columns[2]);
+/*
+ * Prints a table with a column for each of `all`, which have the same measures, and a row for each
+ * measure. If it compares, the last column is how many times better the first is than the last.
+ */
+void figures_print_columns(const char *head, struct figures *const *all, size_t count,
+			   bool compares);
 
-/* Prints a rate a second, in millions, with its spread. More is better. */
-void figures_print_rate(const char *title, struct figures *const columns[2], size_t measure);
-
-/* Prints a cost, in words. Less is better. */
-void figures_print_cost(const char *title, struct figures *const columns[2], size_t measure,
-			struct text (*format)(int64_t));
-
-/* Prints costs of successive measures from `first` on as durations: "NAME p50" and so on. */
-void figures_print_percentiles(const char *name, struct figures *const columns[2], size_t first,
-			       const double *percents, size_t count);
+/* Prints a table with a row for each of `all`, and a column for each measure. */
+void figures_print_rows(const char *head, struct figures *const *all, size_t count);
 
 #endif

@@ -19,7 +19,6 @@
 
 struct percentiles {
 	_Atomic uint64_t count;
-	_Atomic int64_t least;
 	_Atomic int64_t most;
 	_Atomic uint64_t buckets[BUCKET_COUNT];
 };
@@ -68,7 +67,6 @@ struct percentiles *percentiles_create(void)
 		fprintf(stderr, "out of memory for a histogram\n");
 		exit(1);
 	}
-	atomic_init(&histogram->least, INT64_MAX);
 	atomic_init(&histogram->most, INT64_MIN);
 	return histogram;
 }
@@ -90,17 +88,15 @@ static void move_bound(_Atomic int64_t *bound, int64_t value)
 	atomic_store_explicit(bound, value, memory_order_relaxed);
 }
 
-static void widen(struct percentiles *histogram, int64_t least, int64_t most)
+static void widen(struct percentiles *histogram, int64_t most)
 {
-	if (least < read_bound(&histogram->least))
-		move_bound(&histogram->least, least);
 	if (most > read_bound(&histogram->most))
 		move_bound(&histogram->most, most);
 }
 
 void percentiles_record(struct percentiles *histogram, int64_t value)
 {
-	widen(histogram, value, value);
+	widen(histogram, value);
 	add(&histogram->buckets[bucket_of(value)], 1);
 	add(&histogram->count, 1);
 }
@@ -118,7 +114,7 @@ void percentiles_merge(struct percentiles *histogram, const struct percentiles *
 		count += samples;
 	}
 	add(&histogram->count, count);
-	widen(histogram, read_bound(&other->least), read_bound(&other->most));
+	widen(histogram, read_bound(&other->most));
 }
 
 uint64_t percentiles_count(const struct percentiles *histogram)
@@ -142,13 +138,6 @@ int64_t percentiles_at(const struct percentiles *histogram, double percent)
 			return bucket_middle(i);
 	}
 	return percentiles_most(histogram);
-}
-
-int64_t percentiles_least(const struct percentiles *histogram)
-{
-	if (!percentiles_count(histogram))
-		return 0;
-	return read_bound(&histogram->least);
 }
 
 int64_t percentiles_most(const struct percentiles *histogram)

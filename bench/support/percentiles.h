@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A histogram gives percentiles of nanoseconds without keeping the samples: log-linear buckets, 128
- * to each power of two, so a percentile is off by 0.4 % at most; the greatest and the smallest
- * value are exact.
+ * to each power of two, so a percentile is off by 0.4 % at most; the greatest value is
+ * exact.
  *
  * One thread records into a histogram, any thread may read it meanwhile. Give each thread its own
  * and merge them.
@@ -18,7 +18,7 @@ struct percentiles;
 struct percentiles *percentiles_create(void);
 void percentiles_destroy(struct percentiles *histogram);
 
-/* Records a value. The percentiles count a negative one as 0; percentiles_least() reports it. */
+/* Records a value. The percentiles count a negative one as 0. */
 void percentiles_record(struct percentiles *histogram, int64_t value);
 
 /* Adds the samples of `other`. */
@@ -29,8 +29,7 @@ uint64_t percentiles_count(const struct percentiles *histogram);
 /* Returns the value that `percent` of the samples do not exceed; 0 without samples. */
 int64_t percentiles_at(const struct percentiles *histogram, double percent);
 
-/* Return the smallest and the greatest value; 0 without samples. */
-int64_t percentiles_least(const struct percentiles *histogram);
+/* Returns the greatest value; 0 without samples. */
 int64_t percentiles_most(const struct percentiles *histogram);
 
 #endif

@@ -89,19 +89,6 @@ int64_t process_peak_resident(void)
 	return (int64_t)resource_usage().ru_maxrss * 1024;
 }
 
-int64_t process_voluntary_switches(void)
-{
-	return resource_usage().ru_nvcsw;
-}
-
-int64_t process_switches_of_others(void)
-{
-	struct rusage all = resource_usage(), own;
-
-	getrusage(RUSAGE_THREAD, &own);
-	return all.ru_nvcsw + all.ru_nivcsw - own.ru_nvcsw - own.ru_nivcsw;
-}
-
 int64_t process_page_faults(void)
 {
 	return resource_usage().ru_minflt;

@@ -29,12 +29,6 @@ void process_trim_heap(void);
 /* Limits the C library to one heap: it may have 8 a core, and each keeps some of its memory. */
 void process_use_one_heap(void);
 
-/* Returns how often a thread of this process gave up its core by itself. */
-int64_t process_voluntary_switches(void);
-
-/* Returns how often all threads but the calling one left a core so far, also when preempted. */
-int64_t process_switches_of_others(void);
-
 /*
  * Runs `trial` in a child process, so that no trial inherits another's memory, and copies its
  * `result`. Returns false if the child failed, which has printed why on stderr.

@@ -14,11 +14,11 @@ static void *allocate(size_t size)
 	return memory;
 }
 
-struct entry *entry_create(const struct random_key *key, void *value, int64_t circle)
+struct entry *entry_create(const struct random_key *key, int64_t circle)
 {
 	struct entry *entry = allocate(sizeof(*entry));
 
-	*entry = (struct entry){.key = *key, .value = value, .circle = circle};
+	*entry = (struct entry){.key = *key, .circle = circle};
 	return entry;
 }
 

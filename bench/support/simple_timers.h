@@ -19,7 +19,7 @@ struct entry {
 	struct entry *next;
 	struct entry *previous;
 	struct random_key key;
-	void *value;
+	void *value;    /* NULL; it counts for the memory */
 	int64_t circle; /* rounds to wait */
 	int64_t diff;   /* slots to advance when its slot comes up */
 	bool removed;
@@ -43,7 +43,7 @@ struct map {
 	struct position *positions;
 };
 
-struct entry *entry_create(const struct random_key *key, void *value, int64_t circle);
+struct entry *entry_create(const struct random_key *key, int64_t circle);
 
 static inline void slot_append(struct slot *slot, struct entry *entry)
 {

@@ -19,19 +19,20 @@
 #include "simple_wheel.h"
 
 #include "process.h"
+#include "simple_runner.h"
 #include "stopwatch.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+
+enum { CHANNEL_CAPACITY = 1024 };
 
 enum command_kind { COMMAND_SET, COMMAND_MOVE, COMMAND_REMOVE };
 
 struct command {
 	enum command_kind kind;
 	struct random_key key;
-	void *value;
 	int64_t delay;
 };
 
@@ -39,9 +40,7 @@ struct channel {
 	pthread_mutex_t lock;
 	pthread_cond_t not_empty;
 	pthread_cond_t moved_on; /* commands were taken */
-	struct command *commands;
-	size_t size;
-	bool rendezvous; /* a sender waits until its command is taken */
+	struct command commands[CHANNEL_CAPACITY];
 	bool owner_waits;
 	int senders_wait;
 	uint64_t sent;
@@ -83,7 +82,7 @@ static void run_now(struct simple_wheel *wheel, struct position *position)
 {
 	struct slot tasks = {NULL, NULL};
 
-	slot_append(&tasks, entry_create(&position->key, position->entry->value, 0));
+	slot_append(&tasks, entry_create(&position->key, 0));
 	runner_give(&wheel->runner, &tasks);
 }
 
@@ -106,7 +105,7 @@ static void move_timer(struct simple_wheel *wheel, struct position *position, in
 		entry->diff = (int64_t)(wheel->slot_count + slot - position->slot);
 	} else {
 		entry->removed = true;
-		position->entry = entry_create(&entry->key, entry->value, 0);
+		position->entry = entry_create(&entry->key, 0);
 		position->slot = slot;
 		slot_append(&wheel->slots[slot], position->entry);
 	}
@@ -121,12 +120,11 @@ static void set_timer(struct simple_wheel *wheel, const struct command *command)
 	size_t slot;
 
 	if (position) {
-		position->entry->value = command->value;
 		move_timer(wheel, position, delay);
 		return;
 	}
 	slot = slot_after(wheel, delay, &circle);
-	entry = entry_create(&command->key, command->value, circle);
+	entry = entry_create(&command->key, circle);
 	slot_append(&wheel->slots[slot], entry);
 	map_add(&wheel->map, entry, slot);
 }
@@ -196,18 +194,14 @@ static void tick(struct simple_wheel *wheel)
 static void send_command(struct simple_wheel *wheel, const struct command *command)
 {
 	struct channel *channel = &wheel->channel;
-	uint64_t place;
 
 	pthread_mutex_lock(&channel->lock);
 	channel->senders_wait++;
-	while (channel->sent - channel->taken == channel->size)
+	while (channel->sent - channel->taken == CHANNEL_CAPACITY)
 		pthread_cond_wait(&channel->moved_on, &channel->lock);
-	place = channel->sent++;
-	channel->commands[place % channel->size] = *command;
+	channel->commands[channel->sent++ % CHANNEL_CAPACITY] = *command;
 	if (channel->owner_waits)
 		pthread_cond_signal(&channel->not_empty);
-	while (channel->rendezvous && channel->taken <= place)
-		pthread_cond_wait(&channel->moved_on, &channel->lock);
 	channel->senders_wait--;
 	pthread_mutex_unlock(&channel->lock);
 }
@@ -252,7 +246,7 @@ static enum event next_event(struct simple_wheel *wheel, struct command *command
 			return EVENT_TICK;
 		}
 		if (sent) {
-			*command = channel->commands[channel->taken++ % channel->size];
+			*command = channel->commands[channel->taken++ % CHANNEL_CAPACITY];
 			wheel->tick_was_last = false;
 			return EVENT_COMMAND;
 		}
@@ -265,7 +259,7 @@ static enum event next_event(struct simple_wheel *wheel, struct command *command
 /* Wakes senders that found a buffer full when half of it is free: once for many commands. */
 static void wake_senders(struct channel *channel)
 {
-	if (channel->senders_wait && channel->sent - channel->taken <= channel->size / 2)
+	if (channel->senders_wait && channel->sent - channel->taken <= CHANNEL_CAPACITY / 2)
 		pthread_cond_broadcast(&channel->moved_on);
 }
 
@@ -304,27 +298,18 @@ static void monotonic_condition(pthread_cond_t *condition)
 	pthread_condattr_destroy(&attributes);
 }
 
-static void channel_prepare(struct channel *channel, size_t capacity)
-{
-	channel->rendezvous = capacity == 0;
-	channel->size = capacity ? capacity : 1;
-	channel->commands = process_allocate(channel->size * sizeof(*channel->commands));
-	pthread_mutex_init(&channel->lock, NULL);
-	monotonic_condition(&channel->not_empty);
-	pthread_cond_init(&channel->moved_on, NULL);
-}
-
-struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots, size_t channel_capacity,
-					 simple_execute_fn *execute)
+struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots)
 {
 	struct simple_wheel *wheel = process_allocate(sizeof(*wheel));
 
 	wheel->interval = interval;
 	wheel->slot_count = slots;
 	wheel->slots = process_allocate(slots * sizeof(*wheel->slots));
-	channel_prepare(&wheel->channel, channel_capacity);
+	pthread_mutex_init(&wheel->channel.lock, NULL);
+	monotonic_condition(&wheel->channel.not_empty);
+	pthread_cond_init(&wheel->channel.moved_on, NULL);
 	map_prepare(&wheel->map);
-	runner_start(&wheel->runner, execute);
+	runner_start(&wheel->runner);
 	if (pthread_create(&wheel->thread, NULL, owner_run, wheel) != 0)
 		process_fail("the baseline's owner could not be started");
 	return wheel;
@@ -359,30 +344,23 @@ void simple_wheel_destroy(struct simple_wheel *wheel)
 	map_free(&wheel->map);
 	for (size_t i = 0; i < wheel->slot_count; i++)
 		slot_free(&wheel->slots[i]);
-	free(wheel->channel.commands);
 	free(wheel->slots);
 	free(wheel);
 }
 
-void simple_wheel_set(struct simple_wheel *wheel, const struct random_key *key, void *value,
-		      int64_t delay)
+void simple_wheel_set(struct simple_wheel *wheel, const struct random_key *key, int64_t delay)
 {
-	send_command(wheel, &(struct command){COMMAND_SET, *key, value, delay});
+	send_command(wheel, &(struct command){COMMAND_SET, *key, delay});
 }
 
 void simple_wheel_move(struct simple_wheel *wheel, const struct random_key *key, int64_t delay)
 {
-	send_command(wheel, &(struct command){COMMAND_MOVE, *key, NULL, delay});
+	send_command(wheel, &(struct command){COMMAND_MOVE, *key, delay});
 }
 
 void simple_wheel_remove(struct simple_wheel *wheel, const struct random_key *key)
 {
-	send_command(wheel, &(struct command){COMMAND_REMOVE, *key, NULL, 0});
-}
-
-int64_t simple_wheel_owner_cpu(const struct simple_wheel *wheel)
-{
-	return stopwatch_cpu_of(wheel->thread);
+	send_command(wheel, &(struct command){COMMAND_REMOVE, *key, 0});
 }
 
 void simple_wheel_flush(struct simple_wheel *wheel)
@@ -406,12 +384,7 @@ void simple_wheel_wait_fired(struct simple_wheel *wheel, int64_t count)
 	runner_wait_ran(&wheel->runner, count);
 }
 
-struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel)
+int64_t simple_wheel_pending(struct simple_wheel *wheel)
 {
-	struct simple_wheel_state state = {
-		.pending = map_count(&wheel->map),
-		.fired = runner_wait_ran(&wheel->runner, 0),
-	};
-
-	return state;
+	return map_count(&wheel->map);
 }

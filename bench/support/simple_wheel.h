@@ -5,31 +5,21 @@
  * timer is allocated by itself; a moved timer stays in its old slot until the hand comes round.
  *
  * Differences, all in its favour: no garbage collector, no boxed keys and values, one channel
- * instead of three, and the channel may be buffered.
+ * instead of three, and that is buffered.
  */
 #ifndef BENCH_SUPPORT_SIMPLE_WHEEL_H
 #define BENCH_SUPPORT_SIMPLE_WHEEL_H
 
 #include "keys.h"
-#include "simple_runner.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct simple_wheel;
 
-struct simple_wheel_state {
-	int64_t pending;
-	int64_t fired;
-};
-
-/*
- * Creates a wheel. With `channel_capacity` 0 a command is passed when the owner takes it, as in
- * go-zero. The clock stands still until simple_wheel_start(). Ends the program on failure.
- */
-struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots, size_t channel_capacity,
-					 simple_execute_fn *execute);
+/* Creates a wheel whose clock stands still until simple_wheel_start(). Tasks do nothing. Ends the
+ * program on failure. */
+struct simple_wheel *simple_wheel_create(int64_t interval, size_t slots);
 
 /* Starts the ticks. Returns the time on the stopwatch. Call it once. */
 int64_t simple_wheel_start(struct simple_wheel *wheel);
@@ -38,13 +28,9 @@ int64_t simple_wheel_start(struct simple_wheel *wheel);
 void simple_wheel_destroy(struct simple_wheel *wheel);
 
 /* Any thread may call these. */
-void simple_wheel_set(struct simple_wheel *wheel, const struct random_key *key, void *value,
-		      int64_t delay);
+void simple_wheel_set(struct simple_wheel *wheel, const struct random_key *key, int64_t delay);
 void simple_wheel_move(struct simple_wheel *wheel, const struct random_key *key, int64_t delay);
 void simple_wheel_remove(struct simple_wheel *wheel, const struct random_key *key);
-
-/* Returns the CPU time of its owner so far, in nanoseconds. */
-int64_t simple_wheel_owner_cpu(const struct simple_wheel *wheel);
 
 /* Waits until earlier commands have been applied. */
 void simple_wheel_flush(struct simple_wheel *wheel);
@@ -52,6 +38,6 @@ void simple_wheel_flush(struct simple_wheel *wheel);
 /* Waits until `count` timers have run since the start. */
 void simple_wheel_wait_fired(struct simple_wheel *wheel, int64_t count);
 
-struct simple_wheel_state simple_wheel_state(struct simple_wheel *wheel);
+int64_t simple_wheel_pending(struct simple_wheel *wheel);
 
 #endif

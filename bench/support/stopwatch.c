@@ -33,15 +33,6 @@ int64_t stopwatch_thread_cpu(void)
 	return clock_nanoseconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
-int64_t stopwatch_cpu_of(pthread_t thread)
-{
-	clockid_t clock;
-
-	if (pthread_getcpuclockid(thread, &clock) != 0)
-		process_fail("a thread has no clock");
-	return clock_nanoseconds(clock);
-}
-
 int64_t stopwatch_overhead(void)
 {
 	struct percentiles *differences = percentiles_create();

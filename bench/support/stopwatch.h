@@ -3,7 +3,6 @@
 #ifndef BENCH_SUPPORT_STOPWATCH_H
 #define BENCH_SUPPORT_STOPWATCH_H
 
-#include <pthread.h>
 #include <stdint.h>
 
 #define NANOSECONDS_PER_SECOND INT64_C(1000000000)
@@ -16,9 +15,8 @@ int64_t stopwatch_overhead(void);
 /* Returns the CPU time of all threads so far. */
 int64_t stopwatch_process_cpu(void);
 
-/* Return the CPU time so far of the calling thread, and of one that has not been joined. */
+/* Returns the CPU time so far of the calling thread. */
 int64_t stopwatch_thread_cpu(void);
-int64_t stopwatch_cpu_of(pthread_t thread);
 
 void stopwatch_sleep(int64_t duration);
 

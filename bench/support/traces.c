@@ -7,10 +7,10 @@
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- Folders ---- */
 
@@ -97,11 +97,11 @@ static uint32_t *read_numbers(FILE *file, size_t *count)
 	return numbers;
 }
 
-/* Returns the numbers of a file or of its compressed copy, or NULL if there is neither. */
-static uint32_t *read_file(const char *folder, const char *name, const char *ending, size_t *count)
+/* Returns the keys in a file or in its compressed copy, and their count. */
+static uint32_t *read_keys(const char *folder, const char *name, size_t *count)
 {
 	char path[4096];
-	size_t length = (size_t)snprintf(path, sizeof(path), "%s/%s.%s", folder, name, ending);
+	size_t length = (size_t)snprintf(path, sizeof(path), "%s/%s.u32", folder, name);
 	bool is_compressed = false;
 	uint32_t *numbers;
 	FILE *file;
@@ -111,8 +111,6 @@ static uint32_t *read_file(const char *folder, const char *name, const char *end
 	file = fopen(path, "rb");
 	if (!file) {
 		memcpy(path + length, ".xz", sizeof(".xz"));
-		if (access(path, R_OK) != 0)
-			return NULL;
 		is_compressed = true;
 		file = open_compressed(path);
 	}
@@ -158,68 +156,32 @@ static void number_keys(struct trace *trace)
 	free(known);
 }
 
-static void sum_weights(struct trace *trace)
-{
-	uint32_t *last = process_allocate((trace->keys + 1) * sizeof(*last));
-
-	for (size_t i = 0; i < trace->length; i++) {
-		if (trace->size[i] == 0)
-			trace->size[i] = 1;
-		trace->weight += trace->size[i];
-		trace->weight -= last[trace->key[i]];
-		last[trace->key[i]] = trace->size[i];
-	}
-	free(last);
-}
-
 struct trace *trace_read(const char *folder, const char *name)
 {
 	struct trace *trace = process_allocate(sizeof(*trace));
-	size_t sizes;
 
 	snprintf(trace->name, sizeof(trace->name), "%s", name);
-	trace->key = read_file(folder, name, "u32", &trace->length);
-	if (!trace->key || trace->length == 0 || trace->length > UINT32_MAX / 4)
+	trace->key = read_keys(folder, name, &trace->length);
+	if (trace->length == 0 || trace->length > UINT32_MAX / 4)
 		process_fail("%s has no accesses, or too many", name);
 	number_keys(trace);
-	trace->size = read_file(folder, name, "size", &sizes);
-	if (!trace->size)
-		return trace;
-	if (sizes != trace->length)
-		process_fail("%s has %zu accesses and %zu sizes", name, trace->length, sizes);
-	sum_weights(trace);
 	return trace;
 }
 
-/* Returns a size of a key, with about as many keys in each power of two. */
-static uint32_t size_of(uint32_t key)
-{
-	uint64_t random = scramble(key + UINT64_C(1));
-	uint32_t power = UINT32_C(16) << random % 8;
-
-	return power + (uint32_t)((random >> 32) % power);
-}
-
-struct trace *trace_make(const char *name, uint32_t *key, size_t length, bool has_sizes)
+struct trace *trace_make(const char *name, uint32_t *key, size_t length)
 {
 	struct trace *trace = process_allocate(sizeof(*trace));
 
 	snprintf(trace->name, sizeof(trace->name), "%s", name);
 	trace->key = key;
 	trace->length = length;
+	trace->from = length / 2;
 	number_keys(trace);
-	if (!has_sizes)
-		return trace;
-	trace->size = process_allocate(length * sizeof(*trace->size));
-	for (size_t i = 0; i < length; i++)
-		trace->size[i] = size_of(key[i]);
-	sum_weights(trace);
 	return trace;
 }
 
 void trace_destroy(struct trace *trace)
 {
 	free(trace->key);
-	free(trace->size);
 	free(trace);
 }

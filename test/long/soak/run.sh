@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Called by `make soak` with BUILD: run.sh HOURS SEED [yes]. Runs the soak and leaves a line each
-# five seconds in soak.csv, the summary in soak.md, and a plot in soak.svg; with "yes" they also
-# become bench/results/.
+# Called by `make soak` with BUILD: run.sh HOURS SEED. Runs the soak and leaves a line each five
+# seconds in soak.csv, and the summary in soak.md.
 
 cd "$(dirname "$0")/../../.." || exit 1
 results=${BUILD:?}/soak
-hours=$1 seed=$2 update=$3
+hours=$1 seed=$2
 
 mkdir -p "$results"
 commit=$(bench/revision.sh)
@@ -23,13 +22,4 @@ test -s "$results/table.md" || exit 1
 	echo
 	cat "$results/table.md"
 } >"$results/soak.md"
-if command -v gnuplot >/dev/null; then
-	gnuplot -e "folder='$results'" test/long/soak/plot.gnuplot
-else
-	echo "gnuplot is not there: no plot"
-fi
-if test $status = 0 && test "$update" = yes; then
-	cp "$results/soak.md" "$results/soak.svg" bench/results/
-	echo "bench/results is up to date"
-fi
 exit $status

@@ -21,8 +21,8 @@ ifneq ($(filter long/soak/test_soak,$(TESTS)),)
 test: $(SOAK_BUILD)/soak
 endif
 
-soak: $(SOAK_BUILD)/soak ## use wheels and caches for hours: HOURS= SEED=; UPDATE=yes: bench/results
-	@test/long/soak/run.sh $(or $(HOURS),2) $(or $(SEED),$$(date +%s)) $(UPDATE)
+soak: $(SOAK_BUILD)/soak ## use wheels and caches for hours: HOURS= SEED=
+	@test/long/soak/run.sh $(or $(HOURS),2) $(or $(SEED),$$(date +%s))
 
 soak-cache: $(SOAK_BUILD)/cache_soak ## use a cache for minutes: SECONDS= SEED=
 	@$< --seconds=$(or $(SECONDS),600) --seed=$(or $(SEED),$$(date +%s))
