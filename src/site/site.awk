@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: MIT
 #
-# Makes the pages of the site and the index of its search; prints the pictures that pages show.
-# site.sh calls it, with a list of pages that it reads twice.
+# Makes the pages of the site; prints the pictures that pages show. site.sh calls it, with a list of
+# pages that it reads twice.
 #
 # Links to files that have a page lead to that; pictures are copied; other links within the project
 # become text. Names of the library in code become links.
-#
-# An entry of the index is [title, address, names, brief, words]: the names that a page of the
-# manual has, a sentence about it, and each word of the text once. A page of section 3 is one entry.
-# Other pages have one for each section.
 
 BEGIN {
-	index_file = site "/index.js"
-	print "const entries = [" >index_file
 	while ((getline line <template) > 0)
 		template_text = template_text line "\n"
 }
@@ -25,18 +19,12 @@ NR == FNR {
 		sub(/.*\//, "", name)
 		page_of["manual " name] = $2
 		page_of["src/man/" name] = $2
-		sub(/\.[1-9]$/, "", name)
-		names[$2] = names[$2] " " name
 	}
 	next
 }
 
 NF == 3 {
 	make_page($1, $2, $3)
-}
-
-END {
-	print "];" >index_file
 }
 
 # Returns what the text has between the first pair of the patterns.
@@ -83,7 +71,6 @@ function make_page(source, page, file, text, line, title, manual)
 	} else
 		title = text ~ /<h1/ ? plain(between(text, "<h1[^>]*>", "</h1>")) : source
 	text = linked(text, source, page, manual)
-	add_entries(text, title, page)
 	line = replace(template_text, "@TITLE@", title)
 	line = replace(line, "@VERSION@", version)
 	if (index(line, "href=\"" page "\""))
@@ -149,51 +136,4 @@ function linked(text, source, page, manual, out, tag, attribute, before, behind,
 		out = out tag
 	}
 	return out text
-}
-
-# --- The index ---------------------------------------------------------------------------------
-function quoted(text)
-{
-	gsub(/\\/, "\\\\", text)
-	gsub(/"/, "\\\"", text)
-	return "\"" text "\""
-}
-
-# Returns each word of the text once, in its order.
-function words(text, count, word, seen, i, out)
-{
-	gsub(/<[^>]*>|&[^;]*;/, " ", text)
-	count = split(tolower(text), word, /[^a-z0-9_]+/)
-	for (i = 1; i <= count; i++)
-		if (length(word[i]) > 1 && !(word[i] in seen)) {
-			seen[word[i]]
-			out = out (out == "" ? "" : " ") word[i]
-		}
-	return out
-}
-
-function add_entry(title, to, name_list, brief, text)
-{
-	print "[" quoted(title) "," quoted(to) "," quoted(name_list) "," quoted(brief) "," \
-		quoted(words(text)) "]," >index_file
-}
-
-function add_entries(text, title, page, name_list, section, heading, tag, section_text)
-{
-	name_list = substr(names[page], 2)
-	if (page ~ /\.3\.html$/) {
-		add_entry(title, page, name_list, plain(between(text, "<span class=\"Nd\">", "</span>")), text)
-		return
-	}
-	section = page
-	while (match(text, /<h[23][^>]* id="[^"]*"[^>]*>/)) {
-		tag = substr(text, RSTART, RLENGTH)
-		section_text = substr(text, 1, RSTART - 1)
-		text = substr(text, RSTART + RLENGTH)
-		add_entry(title, section, name_list, heading, section_text)
-		name_list = ""
-		section = page "#" between(tag, "id=\"", "\"")
-		heading = plain(between(text, "^", "</h[23]>"))
-	}
-	add_entry(title, section, name_list, heading, text)
 }

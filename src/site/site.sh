@@ -50,4 +50,4 @@ done >>"$work/pages"
 awk -f $home/site.awk -v site="$site" -v version="$version" -v template=$home/page.html \
 	"$work/pages" "$work/pages" >"$work/pictures"
 sort -u "$work/pictures" | xargs -I{} cp {} "$site"
-cp $home/site.css $home/search.js "$site"
+cp $home/site.css "$site"

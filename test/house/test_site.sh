@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # This checks the site that `make site` has made: each link and anchor leads to something in it,
-# nothing is loaded from elsewhere, no page is empty, and the search's index leads from each public
-# function to its page. A second site is the same.
+# nothing is loaded from elsewhere, no page is empty, and the pages of headers lead to each public
+# function. A second site is the same.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -62,18 +62,13 @@ broken()
 found=$(broken "$site")
 test -z "$found" || complain "$found"
 
-# --- The index ---------------------------------------------------------------------------------
-# An entry is ["title","page","names", and so on.
 # shellcheck disable=SC2013,SC2086 # one name a line, several headers
 for name in $(sed -n 's/^TW_[A-Z]* .*\(tw_[a-z0-9_]*\)(.*/\1/p' $PUBLIC_HEADERS \
 	include/timingwheel/redis.h); do
-	page=$(sed -n "s/^\[\"[^\"]*\",\"\([^\"#]*\)\",\"\([^\"]* \)*${name}[\" ].*/\1/p" \
-		"$site/index.js")
-	grep -qs "<code class=\"Nm\">$name</code>" "$site/$page" ||
-		complain "the search does not lead from $name to its page, but to: $page"
+	grep -qs "<a class=\"Xr\"[^>]*>$name(3)</a>" "$site/timingwheel.3.html" \
+		"$site"/tw_cache.3.html "$site"/tw_cron.3.html "$site"/tw_redis.3.html ||
+		complain "no header's page leads to $name"
 done
-grep -q '"src-upgrade.html#[^"]*","","Namespaces in Redis",".* twr ' "$site/index.js" ||
-	complain "the search does not know the sections of the upgrade guide"
 
 # --- The same again ----------------------------------------------------------------------------
 $MAKE --no-print-directory -s site SITE="$folder/site" >"$folder/log" 2>&1 ||
