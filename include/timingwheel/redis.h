@@ -329,8 +329,7 @@ struct tw_redis_task {
 	 * `every` apply; adding the task again requires the same expression, zone and `missed`, and
 	 * no time above or an `at_ms` that has passed.
 	 *
-	 * Workers compute the next due time when they claim the task, from their own time zone
-	 * files. An update of these files changes no due time that was computed before.
+	 * The next due time is computed as an occurrence ends, from that worker's time zone files.
 	 */
 	const char *cron;
 	const char *zone; /* an IANA time zone such as "Europe/Berlin"; NULL means UTC */
@@ -419,9 +418,10 @@ enum tw_redis_scope {
 };
 
 /*
- * Removes a task, or of a recurring one what `scope` selects. Costs one round trip.
+ * Removes a task, or of a recurring one what `scope` selects. Costs one round trip, or three.
  *
  * Returns:
+ *   TW_REDIS_BAD_DATA         the time zone is not known here, so nothing has changed
  *   TW_OK                     the task, or the occurrence, will not run
  *   TW_NOT_FOUND              no task has the key, for example because the task is done
  *   TW_RUNNING                a run has the task on lease, and continues; it may be retried. With
@@ -732,9 +732,10 @@ struct tw_redis_job {
 	/* How late the claim was; in a handler or a report, how late the run began. */
 	tw_duration lateness;
 	unsigned shard;
-	const char *name_space; /* the task's namespace */
-	const char *group;      /* the task's group; NULL means none */
-	uint64_t reserved[4];   /* for later versions; must be 0 */
+	const char *name_space;               /* the task's namespace */
+	const char *group;                    /* the task's group; NULL means none */
+	const struct tw_redis_series *series; /* the batch's: how the task recurs, or NULL */
+	uint64_t reserved[4];                 /* for later versions; must be 0 */
 };
 
 /* A batch: jobs claimed together, with the memory that they point to. Only `name_space` belongs to
@@ -752,8 +753,7 @@ struct tw_redis_batch {
  * attempts becomes a dead letter instead. *batch receives the jobs; it may be empty. The caller
  * owns *batch, until tw_redis_batch_free(); on failure *batch is NULL. *next (may be NULL) receives
  * the time until the shard should be claimed from again: 0 while more tasks are due, TW_FOREVER if
- * no task waits or the shard is paused. Costs one round trip, and a second one if a claimed task
- * with a cron expression lacks its next due time.
+ * no task waits or the shard is paused. Costs one round trip, or two if it ends tasks.
  *
  * If the call fails, also with TW_NO_MEMORY, tasks may be on lease: they are due again when it
  * ends, and the attempt counts. A worker takes back the tasks of a lost reply.
@@ -1056,26 +1056,26 @@ TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
 
 /* A worker's counts of each namespace, X(field, type, help): a counter rises from the worker's
  * start on, a gauge is a current number. */
-#define TW_REDIS_NAMESPACE_COUNTS(X)                                                            \
-	X(claimed, counter, "Runs taken on lease.")                                             \
-	X(done, counter, "Runs that were done.")                                                \
-	X(retried, counter, "Runs that failed and will be retried.")                            \
-	X(dead, counter,                                                                        \
-	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")       \
-	X(stale, counter, "Runs overtaken by another run or a new task.")                       \
-	X(released, counter, "Runs returned to Redis because the worker stopped.")              \
-	X(unconfirmed, counter, "Runs whose end Redis did not confirm; they may run again.")    \
-	X(snoozed, counter, "Runs postponed by their handler or receiver.")                     \
-	X(put_off, counter, "Runs returned to Redis because their host did not answer.")        \
-	X(skipped, counter,                                                                     \
-	  "Tasks and occurrences not run because they would have begun too late.")              \
-	X(extended, counter, "Lease extensions.")                                               \
-	X(unscheduled, counter,                                                                 \
-	  "Next due times that this worker could not compute: it lacks the time zone. Another " \
-	  "worker must compute them.")                                                          \
-	X(claims, counter, "Script calls that claim tasks.")                                    \
-	X(hints, counter, "Hints received, for example of earlier due times.")                  \
-	X(held, gauge, "Tasks on lease: waiting to run, running, or to be acknowledged.")       \
+#define TW_REDIS_NAMESPACE_COUNTS(X)                                                         \
+	X(claimed, counter, "Runs taken on lease.")                                          \
+	X(done, counter, "Runs that were done.")                                             \
+	X(retried, counter, "Runs that failed and will be retried.")                         \
+	X(dead, counter,                                                                     \
+	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")    \
+	X(stale, counter, "Runs overtaken by another run or a new task.")                    \
+	X(released, counter, "Runs returned to Redis because the worker stopped.")           \
+	X(unconfirmed, counter, "Runs whose end Redis did not confirm; they may run again.") \
+	X(snoozed, counter, "Runs postponed by their handler or receiver.")                  \
+	X(put_off, counter, "Runs returned to Redis because their host did not answer.")     \
+	X(skipped, counter,                                                                  \
+	  "Tasks and occurrences not run because they would have begun too late.")           \
+	X(extended, counter, "Lease extensions.")                                            \
+	X(unscheduled, counter,                                                              \
+	  "Runs returned to Redis because this worker can't compute the next due time: it "  \
+	  "lacks the time zone.")                                                            \
+	X(claims, counter, "Script calls that claim tasks.")                                 \
+	X(hints, counter, "Hints received, for example of earlier due times.")               \
+	X(held, gauge, "Tasks on lease: waiting to run, running, or to be acknowledged.")    \
 	X(running, gauge, "Tasks that are running.")
 
 /* The counts of the worker as a whole. While Redis is unavailable, losses is higher than

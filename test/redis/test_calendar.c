@@ -168,59 +168,6 @@ STORED(fixture, same_calendar_again_keeps_the_occurrence)
 	assert_int_equal(tw_redis_add(fixture->redis, &task, 1, NULL), TW_NOT_FOUND);
 }
 
-/* Claims an occurrence that was due ten hours ago. Returns its due time. */
-static int64_t begin_late(struct fixture *fixture, enum tw_redis_missed missed)
-{
-	static const char *const names[] = {"one", "skip", "all"};
-	struct tw_redis_task task = by_calendar("a", hourly);
-	int64_t at_ms = add(fixture, &task) - 10 * hour_ms;
-	char entry[100];
-
-	snprintf(entry, sizeof(entry), "%s %lld cron - %s %s", names[missed], (long long)at_ms,
-		 ZONE, hourly);
-	entry_set(fixture, "a", entry);
-	run_once(fixture, "a");
-	return at_ms;
-}
-
-STORED(fixture, missed_times_of_the_calendar_all_run)
-{
-	int64_t at_ms = begin_late(fixture, TW_REDIS_MISSED_ALL);
-
-	for (int64_t now_ms = now(fixture); at_ms + hour_ms < now_ms;) {
-		struct tw_redis_batch *batch;
-
-		at_ms += hour_ms;
-		assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms);
-		batch = await_claim(fixture->redis, "a", TW_MINUTE);
-		assert_int_equal(only_job(batch)->due_ms, at_ms);
-		assert_int_equal(ack(fixture, batch), TW_OK);
-	}
-	assert_true(find_task(fixture->redis, "a").due_ms > now(fixture));
-}
-
-STORED(fixture, one_run_makes_up_for_missed_times_of_the_calendar)
-{
-	struct tw_redis_batch *batch;
-	int64_t at_ms;
-
-	begin_late(fixture, TW_REDIS_MISSED_ONE);
-	/* A worker finds the last missed time. */
-	batch = await_claim(fixture->redis, "a", TW_MINUTE);
-	at_ms = only_job(batch)->due_ms;
-	assert_int_equal(at_ms, time_after(hourly, now(fixture)) - hour_ms);
-	assert_int_equal(ack(fixture, batch), TW_OK);
-	assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms + hour_ms);
-}
-
-STORED(fixture, missed_times_of_the_calendar_are_skipped)
-{
-	begin_late(fixture, TW_REDIS_MISSED_SKIP);
-	assert_nothing_due(fixture->redis, "a");
-	assert_int_equal(find_task(fixture->redis, "a").due_ms, time_after(hourly, now(fixture)));
-	assert_int_equal(find_task(fixture->redis, "a").state, TW_REDIS_PENDING);
-}
-
 STORED(fixture, occurrence_of_the_calendar_that_would_begin_too_late_is_skipped)
 {
 	struct tw_redis_info info = {.task = by_calendar("a", hourly)};
@@ -235,114 +182,63 @@ STORED(fixture, occurrence_of_the_calendar_that_would_begin_too_late_is_skipped)
 	assert_int_equal(ack(fixture, batch), TW_OK);
 }
 
-/* The worker that computes the next time comes hours after the occurrence has ended. */
-STORED(fixture, times_after_the_end_are_not_missed)
-{
-	static const char *const names[] = {"one", "skip", "all"};
-	/* This is in hours; the occurrence ends in the middle of the sixth. */
-	static const int later[] = {5, 6, 1};
-	struct tw_redis_task task = by_calendar("a", hourly);
-
-	for (int missed = 0; missed < 3; missed++) {
-		int64_t at_ms = add(fixture, &task) - 10 * hour_ms;
-		char entry[100];
-
-		snprintf(entry, sizeof(entry), "%s %lld cron *%lld %s %s", names[missed],
-			 (long long)at_ms, (long long)(at_ms + 5 * hour_ms + hour_ms / 2), ZONE,
-			 hourly);
-		entry_set(fixture, "a", entry);
-		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
-		assert_nothing_due(fixture->redis, "a");
-		assert_int_equal(find_task(fixture->redis, "a").due_ms,
-				 at_ms + later[missed] * hour_ms);
-		assert_int_equal(tw_redis_cancel(fixture->redis, "a", 1, TW_REDIS_WHOLE), TW_OK);
-	}
-}
-
-/* The last lease of the occurrence ends before a worker has written the next time. */
-STORED(fixture, occurrence_is_not_lost_with_the_worker_that_was_to_schedule_the_next)
+/* Its worker dies in its last attempt. */
+STORED(fixture, spent_occurrence_of_the_calendar_is_followed_by_the_next)
 {
 	struct tw_redis_task task = by_calendar("a", hourly);
-	char entry[100];
+	char letter[40];
 	int64_t at_ms;
 
 	task.max_attempts = 1;
 	at_ms = add(fixture, &task);
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	await_claim(fixture->redis, "a", 10 * TW_MILLISECOND);
-	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)at_ms, ZONE, hourly);
-	entry_set(fixture, "a", entry);
 	wait_for(30 * TW_MILLISECOND);
 	assert_nothing_due(fixture->redis, "a");
-	snprintf(entry, sizeof(entry), "a#due=%lld", (long long)at_ms);
-	assert_int_equal(find_dead(fixture->redis, entry).status, TW_OK);
-	snprintf(entry, sizeof(entry), "one %lld cron *", (long long)at_ms);
-	assert_entry_begins(fixture, "a", entry);
-	/* The next claim gives it to no worker, and schedules it. */
-	assert_nothing_due(fixture->redis, "a");
-	snprintf(entry, sizeof(entry), "one %lld cron - %s %s", (long long)(at_ms + hour_ms), ZONE,
-		 hourly);
-	assert_entry_begins(fixture, "a", entry);
+	snprintf(letter, sizeof(letter), "a#due=%lld", (long long)at_ms);
+	assert_int_equal(find_dead(fixture->redis, letter).status, TW_OK);
+	assert_int_equal(find_dead(fixture->redis, letter).attempts, 1);
 	assert_int_equal(find_task(fixture->redis, "a").due_ms, at_ms + hour_ms);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-/* Another worker has rewritten the entry since, and the task has gone on. */
-STORED(fixture, schedule_made_from_an_older_entry_changes_nothing)
+/* The task was added again since, and goes on in another way. */
+STORED(fixture, cancel_by_an_older_entry_changes_nothing)
 {
-	static const char now_there[] = "one 2000 cron *3000 UTC * * * * *";
+	static const char now_there[] = "2000 0 one cron UTC * * * * *";
 	struct tw_redis_task task = by_calendar("a", hourly);
 	int64_t due_ms = add(fixture, &task);
 	struct tw_redis *redis = fixture->redis;
 	struct call *call;
-	char due[64];
 
 	entry_set(fixture, "a", now_there);
-	snprintf(due, sizeof(due), "{tw/%s/%u}due", fixture->name_space,
-		 shard_of(fixture->redis, "a"));
 	for (int same = 0; same < 2; same++) {
-		assert_int_equal(call_enter(redis, &script_schedule, "a", 1, &call), TW_OK);
-		eval_number(&call->eval, 1);
+		assert_int_equal(call_enter(redis, &script_cancel, "a", 1, &call), TW_OK);
 		eval_text(&call->eval, "a");
-		eval_text(&call->eval, same ? now_there : "one 1000 cron * UTC * * * * *");
-		eval_text(&call->eval, "one 4000 cron - UTC * * * * *");
+		eval_number(&call->eval, 0);
+		eval_text(&call->eval, same ? now_there : "1000 0 one cron UTC * * * * *");
 		eval_number(&call->eval, 5000);
+		eval_number(&call->eval, 4000);
 		eval_hint(&call->eval);
-		call->eval.answers = 1;
 		assert_ok(redis, call_ask(redis, call));
-		assert_string_equal(call->eval.reply->str, same ? "o" : "s");
+		assert_int_equal(eval_integer(&call->eval, 0, 1), same ? 0 : -4);
 		call_end(&redis->access->calls, call, TW_OK);
 		assert_entry_begins(fixture, "a",
-				    same ? "one 4000 cron - UTC * * * * *" : now_there);
-		assert_int_equal(redis_server_number(&fixture->server, "ZSCORE %s a", due),
-				 same ? 5000 : due_ms);
+				    same ? "5000 4000 one cron UTC * * * * *" : now_there);
+		assert_int_equal(find_task(fixture->redis, "a").due_ms, same ? 5000 : due_ms);
 	}
-}
-
-STORED(fixture, last_time_of_all_is_the_latest_missed_one)
-{
-	struct tw_redis_task task = by_calendar("a", hourly);
-
-	add(fixture, &task);
-	/* 1 January 9998, which ended on 31 December 9999. */
-	entry_set(fixture, "a", "one 253339228800000 cron *253402300799000 UTC 0 0 1 1 *");
-	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
-	assert_nothing_due(fixture->redis, "a");
-	assert_entry_begins(fixture, "a", "one 253370764800000 cron - UTC");
-	assert_int_equal(find_task(fixture->redis, "a").due_ms, INT64_C(253370764800000));
 }
 
 STORED(fixture, calendar_without_a_further_time_ends)
 {
 	struct tw_redis_task task = by_calendar("a", hourly);
 
-	for (int open = 0; open < 2; open++) {
+	for (int cancels = 0; cancels < 2; cancels++) {
 		add(fixture, &task);
-		entry_set(fixture, "a",
-			  open ? "one 1 cron * UTC 0 0 30 2 *" : "one 1 cron - UTC 0 0 30 2 *");
+		entry_set(fixture, "a", "1 0 one cron UTC 0 0 30 2 *");
 		assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
-		if (open)
-			assert_nothing_due(fixture->redis, "a");
+		if (cancels)
+			assert_int_equal(cancel_task(fixture->redis, "a"), TW_OK);
 		else
 			assert_int_equal(ack(fixture, await_claim(fixture->redis, "a", TW_MINUTE)),
 					 TW_OK);
@@ -441,7 +337,7 @@ STORED(fixture, worker_runs_each_time_of_the_calendar_once)
 	size_t count;
 
 	at_ms = add(fixture, &task) - 6 * 60000;
-	snprintf(entry, sizeof(entry), "all %lld cron - %s * * * * *", (long long)at_ms, ZONE);
+	snprintf(entry, sizeof(entry), "%lld 0 all cron %s * * * * *", (long long)at_ms, ZONE);
 	entry_set(fixture, "a", entry);
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	runs_init(&runs, 100);
@@ -469,7 +365,7 @@ STORED(fixture, zone_that_a_worker_does_not_know_is_counted)
 	struct runs runs;
 
 	add(fixture, &task);
-	entry_set(fixture, "a", "skip 1 cron * Nowhere/Land 0 * * * *");
+	entry_set(fixture, "a", "1 0 skip cron Nowhere/Land 0 * * * *");
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	runs_init(&runs, 100);
 	runs_attach(&runs, &options);
@@ -477,8 +373,9 @@ STORED(fixture, zone_that_a_worker_does_not_know_is_counted)
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.unscheduled);
 	worker_destroy(worker);
 	assert_int_equal(runs_count(&runs), 0);
-	assert_entry_begins(fixture, "a", "skip 1 cron * Nowhere/Land 0 * * * *");
+	assert_entry_begins(fixture, "a", "1 0 skip cron Nowhere/Land 0 * * * *");
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
+	assert_int_equal(stats_of(fixture->redis).started, 0);
 	runs_free(&runs);
 }
 

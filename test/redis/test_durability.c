@@ -290,12 +290,11 @@ static size_t answer_end_without_wait(void *context, const redisReply *request, 
 
 		lost.claimed = true;
 		return (size_t)snprintf(
-			reply, room,
-			"*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:7\r\n%s*0\r\n*0\r\n:0\r\n*0\r\n",
+			reply, room, "*8\r\n$1\r\n1\r\n:-1\r\n:7\r\n%s*0\r\n*0\r\n*0\r\n",
 			first ? "*2\r\n$1\r\na\r\n$1\r\n1\r\n*1\r\n$6\r\n3 0\nxy\r\n"
 			      : "*0\r\n*0\r\n");
 	}
-	if (!false_request_is(request, &script_ack) && !false_request_is(request, &script_fail))
+	if (!false_request_is(request, &script_finish))
 		return answer_zero(context, request, reply, room);
 	lost.ends++;
 	false_server_refuse(&server, "WAIT", lost.ends == 1 ? NULL : ":1",

@@ -90,8 +90,7 @@ static const struct script *script_of(const redisReply *request)
 	return NULL;
 }
 
-static const char idle[] = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n"
-			   "*0\r\n";
+static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
 
 /* Leases the task if the shard is its own. */
 static size_t claim(const redisReply *request, char *reply, size_t room)
@@ -100,9 +99,17 @@ static size_t claim(const redisReply *request, char *reply, size_t room)
 		return (size_t)snprintf(reply, room, "%s", idle);
 	is.leased = true;
 	return (size_t)snprintf(reply, room,
-				"*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
-				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n:0\r\n*0\r\n",
+				"*8\r\n$1\r\n1\r\n:-1\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
+				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n*0\r\n",
 				++is.attempts);
+}
+
+/* Returns whether the request ends a run with that verb. */
+static bool ended_by(const redisReply *request, char verb)
+{
+	size_t keys = (size_t)strtoul(request->element[2]->str, NULL, 10);
+
+	return *request->element[3 + keys]->str == verb;
 }
 
 /* Replies as a server with one task. */
@@ -115,8 +122,10 @@ static size_t serve(const struct script *script, const redisReply *request, char
 		return (size_t)snprintf(reply, room, "*2\r\n:-1\r\n:-1\r\n");
 	if (script == &script_present)
 		return (size_t)snprintf(reply, room, ":1\r\n");
-	is.done |= script == &script_ack;
-	is.leased &= script != &script_fail;
+	if (script == &script_finish) {
+		is.done |= ended_by(request, 'd');
+		is.leased = false;
+	}
 	return (size_t)snprintf(reply, room, "$1\r\no\r\n");
 }
 
@@ -283,8 +292,8 @@ static const struct {
 	/* These are the attempts if the step's reply is lost after the server has done it. */
 	int runs_if_lost;
 } steps[] = {
-	{&script_claim, TW_REDIS_DONE, 1, 0},  {&script_ack, TW_REDIS_DONE, 1, 1},
-	{&script_fail, TW_REDIS_RETRY, 2, 2},  {&script_fail, TW_REDIS_SNOOZE, 2, 2},
+	{&script_claim, TW_REDIS_DONE, 1, 0},   {&script_finish, TW_REDIS_DONE, 1, 1},
+	{&script_finish, TW_REDIS_RETRY, 2, 2}, {&script_finish, TW_REDIS_SNOOZE, 2, 2},
 	{&script_extend, TW_REDIS_DONE, 1, 1},
 };
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };

@@ -74,23 +74,6 @@ STORED(one_shard, flood_holds_up_no_other_group)
 	assert_claimed(fixture->redis, 1000, "flood", 289);
 }
 
-/* Earlier versions had users in groups, with turns of their own in two keys more. */
-STORED(one_shard, task_of_a_user_of_earlier_versions_is_claimed)
-{
-	static const char *const commands[] = {"ZREM {tw/%s/0}turns a/b", "ZADD {tw/%s/0}turns 1 a",
-					       "HSET {tw/%s/0}users a 1 a/b 1",
-					       "ZADD {tw/%s/0}order 0 a1b"};
-
-	add_to(fixture->redis, "a/b", "k", 0);
-	for (int i = 0; i < 4; i++)
-		redis_server_number(&fixture->server, commands[i], fixture->name_space);
-	assert_claimed(fixture->redis, 10, "a/b", 1);
-	assert_int_equal(redis_server_number(&fixture->server,
-					     "EXISTS {tw/%s/0}users {tw/%s/0}order",
-					     fixture->name_space, fixture->name_space),
-			 0);
-}
-
 /* No claim of 4 ends with a round of five groups. */
 STORED(one_shard, groups_have_equal_shares_where_claims_end_within_a_round)
 {

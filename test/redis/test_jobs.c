@@ -23,7 +23,7 @@ STORED(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
 	add_task(fixture->redis, "a", 0);
 	spoil(fixture, "a", "nothing");
 	batch = await_claim(fixture->redis, "a", TW_MINUTE);
-	assert_true(((const struct batch *)batch)->broken[0]);
+	assert_int_equal(((const struct batch *)batch)->fates[0], FATE_BROKEN);
 	assert_int_equal(only_job(batch)->body_size, 0);
 	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "unreadable"), TW_OK);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
@@ -41,7 +41,7 @@ STORED(fixture, key_longer_than_any_of_ours_is_broken)
 	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due 1 %s", name_space, key);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
 	assert_int_equal(only_job(batch)->key_size, TW_REDIS_KEY_MAX + 1);
-	assert_true(((const struct batch *)batch)->broken[0]);
+	assert_int_equal(((const struct batch *)batch)->fates[0], FATE_BROKEN);
 	claim_end(batch);
 }
 

@@ -68,13 +68,13 @@ static int64_t claim(struct shard *shard)
 	redisReply *reply = script_run(shard->context, &script_claim, 10, words);
 	int64_t body = -1;
 
-	assert_true(reply->element[5]->elements <= 1);
-	if (reply->element[5]->elements) {
-		const char *record = reply->element[5]->element[0]->str;
+	assert_true(reply->element[4]->elements <= 1);
+	if (reply->element[4]->elements) {
+		const char *record = reply->element[4]->element[0]->str;
 		const char *json_end = strchr(record, '}');
 
 		body = strtoll(json_end ? json_end + 1 : strchr(record, '\n') + 1, NULL, 10);
-		snprintf(shard->token, sizeof(shard->token), "%lld", reply->element[3]->integer);
+		snprintf(shard->token, sizeof(shard->token), "%lld", reply->element[2]->integer);
 	}
 	freeReplyObject(reply);
 	return body;
@@ -86,14 +86,13 @@ static char run_end(struct shard *shard, int64_t retry_ms)
 {
 	char run[32];
 	char wait[24];
-	const char *words[7] = {"1", "k", run, wait, "it failed", "0", "0"};
+	const char *words[4] = {retry_ms < 0 ? "d" : "w", "k", run, wait};
 	redisReply *reply;
 	char answer;
 
 	snprintf(run, sizeof(run), "1:%s", shard->token);
 	snprintf(wait, sizeof(wait), "%" PRId64, retry_ms);
-	reply = retry_ms < 0 ? script_run(shard->context, &script_ack, 3, words)
-			     : script_run(shard->context, &script_fail, 7, words);
+	reply = script_run(shard->context, &script_finish, retry_ms < 0 ? 3 : 4, words);
 	answer = reply->str[0];
 	freeReplyObject(reply);
 	return answer;

@@ -350,21 +350,14 @@ TEST(once, text_that_is_not_utf8_is_refused)
 /* Other entries are those of a task that runs once. */
 TEST(once, entry_that_cannot_be_read_recurs_no_more)
 {
-	static char too_long[64 + TW_REDIS_CRON_MAX] = "one 1 cron - UTC ";
-	char enormous[] = "all 1 9999999999999999";
-	char none[] = "one 1 cron - UTC";
-	char negative[] = "one 1 -1";
-	struct tw_redis_task task = {0};
-	int64_t due_ms = 7;
+	static char too_long[64 + TW_REDIS_CRON_MAX] = "1 0 one cron UTC ";
+	char none[][40] = {
+		"",           "1 0 one cron UTC", "1 0 one -1", "1 0 all 9999999999999999",
+		"-1 0 one 5", "1 0 one",          "nothing"};
+	struct recurrence how;
 
 	memset(too_long + strlen(too_long), '*', TW_REDIS_CRON_MAX + 1);
-	recurrence_read(too_long, &task, &due_ms);
-	recurrence_read(none, &task, &due_ms);
-	recurrence_read(negative, &task, &due_ms);
-	assert_null(task.cron);
-	assert_true(task.every == 0);
-	assert_int_equal(task.at_ms, 7);
-	assert_int_equal(due_ms, 7);
-	recurrence_read(enormous, &task, &due_ms);
-	assert_true(task.every == TW_REDIS_DELAY_MAX);
+	assert_false(recurrence_read(&how, too_long));
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_false(recurrence_read(&how, none[i]));
 }

@@ -5,8 +5,10 @@
  */
 #include "support/fixture.h"
 
+#include "redis/client/recurrence.h"
 #include "redis/wire/space.h"
 #include "support/runs.h"
+#include "support/scripts.h"
 
 enum { PERIOD_MS = 100 };
 
@@ -548,6 +550,161 @@ TEST(fixture, occurrences_are_in_the_shard_of_their_task)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_int_equal(space_shard(&space, others[i], strlen(others[i])),
 				 crc16(others[i], strlen(others[i])) % TW_REDIS_SHARDS_MAX);
+}
+
+TEST(fixture, next_time_is_the_first_of_the_series_that_counts)
+{
+	static const struct {
+		const char *entry;
+		int64_t now_ms, oldest_ms, next_ms;
+	} cases[] = {
+		{"1000 0 one 100", 900, 0, 1100},
+		{"1000 0 one 100", 1099, 0, 1100},
+		{"1000 0 one 100", 1100, 0, 1100},
+		{"1000 0 one 100", 1350, 0, 1300},
+		{"1000 0 skip 100", 1350, 0, 1400},
+		{"1000 0 all 100", 1350, 0, 1100},
+		{"1000 0 all 100", 1350, 1250, 1300},
+		{"1000 0 one 100", 1350, 1200, 1300},
+		/* The clock was ahead. */
+		{"9000 8900 one 100", 3900, 0, 9100},
+		{"9000 8900 one 100", 3899, 0, 3900},
+		{"9000 8900 all 100", 1350, 0, 1400},
+		{"9000 0 all 100", 1350, 0, 9100},
+		{"1000 0 one cron UTC * * * * *", 30000, 0, 60000},
+		{"1000 0 one cron UTC * * * * *", 190000, 0, 180000},
+		{"1000 0 skip cron UTC * * * * *", 190000, 0, 240000},
+		{"1000 0 all cron UTC * * * * *", 190000, 0, 60000},
+		{"900000 800000 one cron UTC * * * * *", 190000, 0, 240000},
+		{"253339228800000 0 one cron UTC 0 0 1 1 *", INT64_C(253402300799000), 0,
+		 INT64_C(253370764800000)},
+		{"1000 0 one cron UTC 0 0 30 2 *", 190000, 0, INT64_MAX},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char entry[100];
+		struct recurrence how;
+		int64_t next_ms;
+
+		snprintf(entry, sizeof(entry), "%s", cases[i].entry);
+		assert_true(recurrence_read(&how, entry));
+		assert_int_equal(
+			recurrence_next(&how, cases[i].now_ms, cases[i].oldest_ms, &next_ms),
+			TW_OK);
+		if (next_ms != cases[i].next_ms)
+			fail_msg("%s at %lld: %lld", cases[i].entry, (long long)cases[i].now_ms,
+				 (long long)next_ms);
+	}
+}
+
+/* ---- A server's clock that was ahead: the scripts read the test's clock ---- */
+
+/* A shard with one recurring task, "k". */
+struct shard {
+	redisContext *context;
+	int64_t now_ms;
+	char run[32];
+	struct recurrence how; /* how the task recurs that was claimed last */
+	char entry[100];
+};
+
+static void clock_set(struct shard *shard, int64_t now_ms)
+{
+	shard->now_ms = now_ms;
+	script_clock_set(shard->context, now_ms * 1000);
+}
+
+/* Returns whether a claim takes the task. */
+static bool shard_claim(struct shard *shard)
+{
+	static const char *const words[10] = {"10", "60000", "1000000", "",  "0",
+					      "0",  "1",     "0",       "0", "0"};
+	redisReply *reply = script_run(shard->context, &script_claim, 10, words);
+	bool any = reply->element[4]->elements;
+
+	if (any) {
+		snprintf(shard->run, sizeof(shard->run), "1:%lld", reply->element[2]->integer);
+		snprintf(shard->entry, sizeof(shard->entry), "%s",
+			 reply->element[6]->element[0]->str);
+		assert_true(recurrence_read(&shard->how, shard->entry));
+	}
+	freeReplyObject(reply);
+	return any;
+}
+
+/* Ends the run, as a worker does whose idea of the server's time is this. */
+static void shard_finish(struct shard *shard, int64_t now_ms)
+{
+	char next[24];
+	char computed[24];
+	const char *words[5] = {"n", "k", shard->run, next, computed};
+	redisReply *reply;
+	int64_t next_ms;
+
+	assert_int_equal(recurrence_next(&shard->how, now_ms, 0, &next_ms), TW_OK);
+	snprintf(next, sizeof(next), "%lld", (long long)next_ms);
+	snprintf(computed, sizeof(computed), "%lld", (long long)now_ms);
+	reply = script_run(shard->context, &script_finish, 5, words);
+	assert_string_equal(reply->str, "o");
+	freeReplyObject(reply);
+}
+
+static int64_t shard_due(struct shard *shard)
+{
+	redisReply *reply = redisCommand(shard->context, "ZSCORE {t/0}due k");
+	int64_t due_ms = strtoll(reply->str, NULL, 10);
+
+	freeReplyObject(reply);
+	return due_ms;
+}
+
+/* Adds the task by a clock that is ahead, and has it run once. With `ends_after` that run ends when
+ * the clock is right again. Checks that the task is due by the right clock then. */
+static void check_step(struct shard *shard, const char *rhythm, int64_t ahead_ms, bool ends_after)
+{
+	static const int64_t right_ms = INT64_C(1800000000000);
+	const char *words[7] = {"any", "k", "0", "0", "9 0\n", rhythm, "0"};
+	bool is_step = ahead_ms > 5000 + 300000;
+
+	freeReplyObject(redisCommand(shard->context, "FLUSHDB"));
+	clock_set(shard, right_ms + ahead_ms);
+	freeReplyObject(script_run(shard->context, &script_every, 7, words));
+	assert_true(shard_claim(shard));
+	assert_false(recurrence_is_ahead(&shard->how, shard->now_ms));
+	if (!ends_after)
+		shard_finish(shard, shard->now_ms);
+	clock_set(shard, right_ms + 10);
+	if (ends_after)
+		shard_finish(shard, right_ms + ahead_ms + 10);
+	assert_int_equal(shard_claim(shard), is_step);
+	if (is_step) {
+		assert_true(recurrence_is_ahead(&shard->how, shard->now_ms));
+		shard_finish(shard, shard->now_ms);
+	}
+	assert_in_range(shard_due(shard), shard->now_ms + 1, shard->now_ms + 310000);
+	/* It goes on, and nothing is looked at twice. */
+	clock_set(shard, shard_due(shard));
+	assert_true(shard_claim(shard));
+	assert_false(recurrence_is_ahead(&shard->how, shard->now_ms));
+	shard_finish(shard, shard->now_ms);
+	assert_false(shard_claim(shard));
+}
+
+TEST(fixture, task_goes_on_by_the_right_clock_after_a_clock_that_was_ahead)
+{
+	static const char *const rhythms[] = {"one 300000", "skip 300000", "all 300000",
+					      "one cron UTC */5 * * * *",
+					      "all cron Europe/Berlin */5 * * * *"};
+	static const int64_t steps[] = {1000, INT64_C(59) * 60000, INT64_C(2) * 3600000,
+					INT64_C(24) * 3600000, INT64_C(9) * 365 * 24 * 3600000};
+	struct fixture *fixture = *state;
+	struct shard shard = {.context = redisConnect("127.0.0.1", fixture->server.port)};
+
+	for (size_t i = 0; i < sizeof(rhythms) / sizeof(rhythms[0]); i++)
+		for (size_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++)
+			for (int ends_after = 0; ends_after < 2; ends_after++)
+				check_step(&shard, rhythms[i], steps[k], ends_after);
+	redisFree(shard.context);
 }
 
 FIXTURE_FILE

@@ -226,8 +226,8 @@ static size_t random_part(struct random *random, char kind, char *text, size_t r
 					      "1:2:1:a",
 					      "1:2:9:a",
 					      "0",
-					      "one 1 cron * UTC @daily",
-					      "all 60000 cron - UTC 0 0 * * *"};
+					      "1 0 one cron UTC @daily",
+					      "60000 9007199254740993 all 1"};
 	static const char *const digits[] = {"0", "1", "1700000000000000", "999999999999999999"};
 	const char *string;
 
@@ -304,8 +304,8 @@ TEST(once, random_replies_crash_nothing)
 		&script_cancel,      &script_move,        &script_get,         &script_list,
 		&script_scan,        &script_count,       &script_dead_retry,  &script_dead_drop,
 		&script_set_limits,  &script_limits,      &script_delete,      &script_dead_add,
-		&script_restore,     &script_claim,       &script_ack,         &script_extend,
-		&script_fail,        &script_fail,        &script_workers,     &script_group_rule,
+		&script_restore,     &script_claim,       &script_finish,      &script_extend,
+		&script_finish,      &script_finish,      &script_workers,     &script_group_rule,
 		&script_group_rules, &script_group_rules, &script_group_drain, &script_group_find};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
@@ -328,11 +328,11 @@ TEST(once, worker_outlives_random_replies)
 	struct tw_redis_worker_options options = {
 		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
 	static const struct script *const scripts[] = {&script_claim,  &script_claim,
-						       &script_ack,    &script_ack,
+						       &script_finish, &script_finish,
 						       &script_permit, &script_group_permit};
 	struct random random = random_from(seed_choose(), 1);
-	static const char idle[] = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n"
-				   "*0\r\n*0\r\n*0\r\n*0\r\n:0\r\n*0\r\n";
+	static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n"
+				   "*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
 	static const char no_limits[] = "*2\r\n:-1\r\n:-1\r\n";
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
@@ -374,8 +374,8 @@ static size_t answer_without_groups(void *context, const redisReply *request, ch
 	if (false_request_is(request, &script_permit))
 		answer = "*2\r\n:-1\r\n:-1\r\n";
 	if (false_request_is(request, &script_claim))
-		answer = "*10\r\n$1\r\n1\r\n:-1\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
-			 ":0\r\n*2\r\n$1\r\ng\r\n:1\r\n";
+		answer = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
+			 "*2\r\n$1\r\ng\r\n:1\r\n";
 	if (false_request_is(request, &script_group_permit)) {
 		answer = "*0\r\n";
 		/* relaxed: a count */

@@ -392,11 +392,11 @@ static void step_cancel(struct model *model)
 	int index = (int)random_below(&model->random, KEYS);
 	struct task *task = &model->tasks[index];
 	char key[8];
-	const char *words[2] = {key, "0"};
+	const char *words[5] = {key, "0", "", "", "0"};
 	redisReply *reply;
 
 	key_write(key, index);
-	reply = run(model, &script_cancel, 2, words);
+	reply = run(model, &script_cancel, 5, words);
 	assert_int_equal(reply->integer, task->state == ABSENT   ? -2
 					 : task->state == LEASED ? -3
 								 : 0);
@@ -415,7 +415,8 @@ static void step_end(struct model *model)
 	char key[8];
 	char run_text[48];
 	char wait_text[24];
-	const char *words[7] = {"1", key, run_text, wait_text, "it failed", "0", "0"};
+	static const char *const verbs[] = {"d", "w", "r"};
+	const char *words[4] = {verbs[kind], key, run_text, wait_text};
 	redisReply *reply;
 
 	if (task->state != LEASED)
@@ -423,10 +424,7 @@ static void step_end(struct model *model)
 	key_write(key, index);
 	snprintf(run_text, sizeof(run_text), "%u:%" PRId64, task->attempts, task->token);
 	snprintf(wait_text, sizeof(wait_text), "%" PRId64, wait);
-	if (kind == 0)
-		reply = run(model, &script_ack, 3, words);
-	else
-		reply = run(model, &script_fail, kind == 1 ? 7 : 4, words);
+	reply = run(model, &script_finish, kind == 0 ? 3 : 4, words);
 	assert_string_equal(reply->str, "o");
 	freeReplyObject(reply);
 	if (kind == 0)
@@ -496,17 +494,17 @@ static void step_claim(struct model *model)
 	snprintf(limit, sizeof(limit), "%d", most);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
 	reply = run(model, &script_claim, used, words);
-	if (reply->element[3]->integer)
-		model->token = reply->element[3]->integer;
+	if (reply->element[2]->integer)
+		model->token = reply->element[2]->integer;
 	count = model_claim(model, most, taken);
-	assert_int_equal(reply->element[5]->elements, count);
+	assert_int_equal(reply->element[4]->elements, count);
 	for (int i = 0; i < count; i++) {
 		char key[8];
 
 		key_write(key, taken[i]);
-		assert_string_equal(reply->element[4]->element[2 * i]->str, key);
+		assert_string_equal(reply->element[3]->element[2 * i]->str, key);
 	}
-	check_lacks(model, reply->element[9]);
+	check_lacks(model, reply->element[7]);
 	freeReplyObject(reply);
 }
 

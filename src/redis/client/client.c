@@ -16,7 +16,7 @@
 #include "redis/wire/tls.h"
 
 /* This is the layout of a namespace's keys. The library can read no other one. */
-enum { LAYOUT_VERSION = 1, LAYOUT_SIZE = 32 };
+enum { LAYOUT_VERSION = 2, LAYOUT_SIZE = 32 };
 /* A new namespace of a cluster has this number of shards, so that all nodes have some. */
 enum { CLUSTER_SHARDS = 16 };
 
@@ -53,8 +53,11 @@ static enum tw_status layout_take(struct space *space, const redisReply *reply,
 	    shards > TW_REDIS_SHARDS_MAX)
 		return error_set(error, TW_REDIS_UNFIT, "the namespace's layout can't be read");
 	if (version != LAYOUT_VERSION)
-		return error_set(error, TW_REDIS_UNFIT, "namespace %s has layout %u, expected %d",
-				 space->name, version, LAYOUT_VERSION);
+		return error_set(
+			error, TW_REDIS_UNFIT,
+			"namespace %s has layout %u, expected %d: move its tasks by `twr "
+			"list --json` of the version that made it and `twr load` of this one",
+			space->name, version, LAYOUT_VERSION);
 	if (space->shards && shards != space->shards)
 		return error_set(error, TW_REDIS_UNFIT, "namespace %s has %u shards, expected %u",
 				 space->name, shards, space->shards);
@@ -259,11 +262,10 @@ enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 	return call->eval.status;
 }
 
-/* Runs an eval that is answered by a number, and ends the call. *due_ms may be NULL. */
-static enum tw_status call_answer(struct tw_redis *redis, struct call *call, int64_t *due_ms)
+/* Ends a call that is answered by a number. *due_ms, which may be NULL, becomes it. */
+static enum tw_status call_conclude(struct tw_redis *redis, struct call *call,
+				    enum tw_status status, int64_t *due_ms)
 {
-	enum tw_status status = call_ask(redis, call);
-
 	if (status == TW_OK) {
 		status = answer_status(&call->eval, 0);
 		if (status != TW_OK)
@@ -279,6 +281,12 @@ static const char *const mode_names[] = {"any", "new", "replace"};
 static bool recurs(const struct tw_redis_task *task)
 {
 	return task->every || task->cron;
+}
+
+/* Returns whether the first due time is computed here, by the server's time. */
+static bool needs_time(const struct tw_redis_task *task)
+{
+	return task->cron || (task->every && task->at_ms);
 }
 
 /* Returns the script that adds the task. */
@@ -320,7 +328,19 @@ static enum tw_status add_prepare(struct call *call, const struct tw_redis_task 
 	if (status != TW_OK)
 		return status;
 	*at_ms = task->at_ms;
-	return task->cron ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
+	return needs_time(task) ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
+}
+
+/* Writes the arguments of every.lua that say how the task recurs. */
+static void rhythm_write(const struct tw_redis_task *task, struct eval *eval)
+{
+	/* A delay of one period ends where a period begins, unless another time is given. */
+	bool delayed = !task->at_ms && task->delay > 0 && task->delay != task->every;
+	char text[RECURRENCE_SIZE];
+
+	recurrence_write(task, text);
+	eval_text(eval, text);
+	eval_number(eval, delayed ? -1 : task->at_ms);
 }
 
 /* Adds the task to an eval for its shard. */
@@ -333,7 +353,7 @@ static void add_write(const struct call *call, struct eval *eval, const struct t
 	eval_number(eval, delay_to_us(task->delay));
 	eval_argument(eval, call->record.data, call->record.size);
 	if (eval->script == &script_every)
-		recurrence_write(task, eval);
+		rhythm_write(task, eval);
 	else if (eval->script == &script_latest)
 		eval_number(eval, delay_to_us(task->latest));
 	else
@@ -384,7 +404,8 @@ static void restore_write(const struct call *call, struct eval *eval,
 			  const struct tw_redis_info *info)
 {
 	const struct tw_redis_task *task = &info->task;
-	char entry[RECURRENCE_SIZE];
+	char rhythm[RECURRENCE_SIZE];
+	char entry[RECURRENCE_SIZE + 40] = "";
 
 	if (info->state == TW_REDIS_DEAD) {
 		letter_write(info, eval);
@@ -396,14 +417,17 @@ static void restore_write(const struct call *call, struct eval *eval,
 	eval_number(eval, info->due_ms);
 	eval_number(eval, info->attempts);
 	eval_argument(eval, call->record.data, call->record.size);
-	recurrence_write_entry(task, task->at_ms ? task->at_ms : info->due_ms, entry);
+	recurrence_write(task, rhythm);
+	if (*rhythm)
+		snprintf(entry, sizeof(entry), "%" PRId64 " 0 %s",
+			 task->at_ms ? task->at_ms : info->due_ms, rhythm);
 	eval_text(eval, entry);
 	eval->answers++;
 }
 
-/* Runs a script about the key alone. `more` is another argument, or NULL. */
+/* Runs a script about the key alone. */
 static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
-			       size_t key_size, const char *more)
+			       size_t key_size)
 {
 	struct call *call;
 	enum tw_status status = call_enter(redis, script, key, key_size, &call);
@@ -411,29 +435,84 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 	if (status != TW_OK)
 		return status;
 	eval_argument(&call->eval, key, key_size);
-	if (more)
-		eval_text(&call->eval, more);
 	if (script->hints)
 		eval_hint(&call->eval);
-	return call_answer(redis, call, NULL);
+	return call_conclude(redis, call, call_ask(redis, call), NULL);
+}
+
+/* Begins a cancel. The entry that says how the task recurs, the next time and the hint follow. */
+static struct eval *cancel_begin(const struct tw_redis *redis, struct call *call, const void *key,
+				 size_t key_size, enum tw_redis_scope scope)
+{
+	eval_begin(&call->eval, &script_cancel, &redis->space,
+		   space_shard(&redis->space, key, key_size));
+	eval_argument(&call->eval, key, key_size);
+	eval_number(&call->eval, scope == TW_REDIS_WHOLE);
+	return &call->eval;
+}
+
+/* Looks how the task recurs that a cancel has found, computes when it is due next, and cancels the
+ * present occurrence. */
+static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, const void *key,
+				   size_t key_size)
+{
+	int64_t next_ms = recurrence_end;
+	struct recurrence how;
+	redisReply *reply;
+	enum tw_status status;
+
+	eval_begin(&call->eval, &script_get, &redis->space, call->eval.shard);
+	eval_argument(&call->eval, key, key_size);
+	status = call_ask(redis, call);
+	if (status != TW_OK)
+		return status;
+	reply = call->eval.reply;
+	call->eval.reply = NULL;
+	cancel_begin(redis, call, key, key_size, TW_REDIS_OCCURRENCE);
+	eval_text(&call->eval, reply->elements ? reply->element[4]->str : "");
+	if (reply->elements && recurrence_read(&how, reply->element[4]->str))
+		status = recurrence_next(&how, reply->element[0]->integer, 0, &next_ms);
+	recurrence_write_next(&call->eval, next_ms,
+			      reply->elements ? reply->element[0]->integer : 0);
+	eval_hint(&call->eval);
+	freeReplyObject(reply);
+	if (status != TW_OK)
+		return error_set(&call->error, status, "the next due time can't be computed here");
+	return call_ask(redis, call);
 }
 
 enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size,
 			       enum tw_redis_scope scope)
 {
+	static const int recurs = -4;
+	struct call *call;
+	struct eval *eval;
+	enum tw_status status;
+
 	if (scope > TW_REDIS_WHOLE)
 		return TW_INVALID;
-	return key_call(redis, &script_cancel, key, key_size, scope == TW_REDIS_WHOLE ? "1" : "0");
+	status = call_enter(redis, &script_cancel, key, key_size, &call);
+	if (status != TW_OK)
+		return status;
+	eval = cancel_begin(redis, call, key, key_size, scope);
+	eval_text(eval, "");
+	recurrence_write_next(eval, recurrence_end, 0);
+	eval_hint(eval);
+	status = call_ask(redis, call);
+	/* If the task recurs in another way by then, it is looked at again. */
+	while (status == TW_OK && eval_integer(eval, 0, 0) == recurs)
+		status = cancel_again(redis, call, key, key_size);
+	return call_conclude(redis, call, status, NULL);
 }
 
 enum tw_status tw_redis_retry(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	return key_call(redis, &script_dead_retry, key, key_size, NULL);
+	return key_call(redis, &script_dead_retry, key, key_size);
 }
 
 enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	return key_call(redis, &script_dead_drop, key, key_size, NULL);
+	return key_call(redis, &script_dead_drop, key, key_size);
 }
 
 enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
@@ -453,7 +532,7 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	eval_number(&call->eval, at_ms);
 	eval_number(&call->eval, delay_to_us(delay));
 	eval_hint(&call->eval);
-	return call_answer(redis, call, due_ms);
+	return call_conclude(redis, call, call_ask(redis, call), due_ms);
 }
 
 enum { ADDS_AT_ONCE = 256 };
@@ -497,7 +576,7 @@ static enum tw_status adding_prepare(const struct adding *adding, size_t index, 
 
 	if (adding->infos)
 		return restore_prepare(adding->call, &adding->infos[index]);
-	if (task->cron && adding->time_status != TW_OK)
+	if (needs_time(task) && adding->time_status != TW_OK)
 		return adding->time_status;
 	return add_prepare(adding->call, task, adding->now_ms, at_ms);
 }
@@ -550,7 +629,7 @@ static void adding_ask_time(struct adding *adding, size_t base, size_t count)
 	size_t i = 0;
 
 	while (i < count && !adding->infos &&
-	       (!adding->tasks[base + i].cron ||
+	       (!needs_time(&adding->tasks[base + i]) ||
 		task_check(&adding->tasks[base + i], NULL) != TW_OK))
 		i++;
 	if (i < count && !adding->infos)

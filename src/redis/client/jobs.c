@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/reserved.h"
 
 static const tw_duration lease_min = 10 * TW_MILLISECOND;
@@ -22,13 +23,11 @@ static const size_t claim_bytes = (size_t)1024 * 1024;
 enum {
 	CLAIM_NOW,
 	CLAIM_NEXT,
-	CLAIM_BURIED,
 	CLAIM_TOKEN,
 	CLAIM_DUE,
 	CLAIM_RECORDS,
 	CLAIM_ATTEMPTS,
-	CLAIM_SCHEDULES,
-	CLAIM_SKIPPED,
+	CLAIM_ENTRIES,
 	CLAIM_LACKS
 };
 
@@ -43,11 +42,10 @@ void claim_write(struct eval *eval, const struct space *space, unsigned shard, s
 	eval_number(eval, (int64_t)claim->number);
 	eval_number(eval, claim->again);
 	eval_number(eval, (int64_t)claim->note);
-	letters_write(eval, &claim->letters);
-	/* A worker observes limits, and its permits and eval_hint() follow. */
+	eval_number(eval, claim->letters.age_ms);
+	eval_number(eval, claim->letters.count);
+	/* A worker observes limits, and its permits follow. */
 	eval_number(eval, claim->worker != 0);
-	if (!claim->worker)
-		eval_hint(eval);
 }
 
 void claim_permit(struct eval *eval, const char *group, size_t count)
@@ -66,6 +64,57 @@ static tw_duration lateness_of(int64_t now_us, int64_t due_ms)
 	return due_ms < now_us / 1000 ? (now_us - due_ms * 1000) * TW_MICROSECOND : 0;
 }
 
+/* Reads how the job's task recurs, and computes its next time. Returns false if that can't be
+ * computed here. */
+static bool series_read(struct batch *batch, struct tw_redis_job *job, size_t index, int64_t now_us,
+			int64_t oldest_ms)
+{
+	struct tw_redis_series *series = &batch->series[index];
+	char *entry = batch->reply->element[CLAIM_ENTRIES]->element[index]->str;
+
+	if (!recurrence_read(&series->how, entry))
+		return true;
+	series->ahead_us = now_us - clock_read_real(CLOCK_MONOTONIC) / TW_MICROSECOND;
+	job->series = series;
+	return recurrence_next(&series->how, now_us / 1000, oldest_ms, &series->next_ms) == TW_OK;
+}
+
+/* Returns how many occurrences a job that is too late leaves out. */
+static size_t skipped_count(const struct tw_redis_series *series)
+{
+	const struct recurrence *how = series ? &series->how : NULL;
+
+	if (!how || !how->period_ms || how->missed != TW_REDIS_MISSED_ALL)
+		return 1;
+	return (size_t)((series->next_ms - how->at_ms) / how->period_ms);
+}
+
+/* Returns the job's fate. */
+static enum fate fate_of(struct batch *batch, struct tw_redis_job *job, size_t index,
+			 int64_t now_us)
+{
+	int64_t grace_ms = batch->records[index].task.grace / TW_MILLISECOND;
+	int64_t now_ms = now_us / 1000;
+	bool is_late = grace_ms && job->attempt == 1 && now_ms - job->due_ms > grace_ms;
+	size_t record_size = batch->reply->element[CLAIM_RECORDS]->element[index]->len;
+
+	if (!record_size)
+		return FATE_LOST;
+	if (batch->series &&
+	    !series_read(batch, job, index, now_us, is_late ? now_ms - grace_ms : 0)) {
+		batch->unscheduled++;
+		return FATE_UNKNOWN;
+	}
+	if (batch->fates[index] == FATE_BROKEN)
+		return FATE_BROKEN;
+	if (job->series && recurrence_is_ahead(&job->series->how, now_ms))
+		return FATE_AHEAD;
+	if (job->attempt > job->max_attempts)
+		return FATE_SPENT;
+	batch->skipped += is_late ? skipped_count(job->series) : 0;
+	return is_late ? FATE_LATE : FATE_RUN;
+}
+
 static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 			       const struct eval *eval, int64_t now_us)
 {
@@ -81,7 +130,8 @@ static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 	if (status == TW_NO_MEMORY)
 		return status;
 	batch->bytes += data->len;
-	batch->broken[index] = status != TW_OK || key->len > TW_REDIS_KEY_MAX;
+	if (status != TW_OK || key->len > TW_REDIS_KEY_MAX)
+		batch->fates[index] = FATE_BROKEN;
 	*job = (struct tw_redis_job){
 		.key = key->str,
 		.key_size = key->len,
@@ -100,15 +150,17 @@ static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 		.name_space = eval->space->name,
 	};
 	job->lateness = lateness_of(now_us, job->due_ms);
+	batch->fates[index] = fate_of(batch, job, index, now_us);
 	return TW_OK;
 }
 
 /* Makes a batch with room for `count` jobs, in one piece. */
-static struct batch *batch_create(size_t count)
+static struct batch *batch_create(size_t count, bool has_series)
 {
 	struct batch *batch;
 	struct tw_redis_job *jobs;
-	size_t each = sizeof(*jobs) + sizeof(*batch->records) + sizeof(*batch->broken);
+	size_t each = sizeof(*jobs) + sizeof(*batch->records) + sizeof(*batch->fates) +
+		      (has_series ? sizeof(*batch->series) : 0);
 
 	batch = calloc(1, sizeof(*batch) + count * each);
 	if (!batch)
@@ -116,8 +168,9 @@ static struct batch *batch_create(size_t count)
 	jobs = (struct tw_redis_job *)(batch + 1);
 	batch->shown.jobs = jobs;
 	batch->records = (struct record *)(jobs + count);
-	batch->broken = (bool *)(batch->records + count);
-	list_init(&batch->schedules);
+	batch->series = (struct tw_redis_series *)(batch->records + count);
+	batch->fates = (enum fate *)(batch->series + (has_series ? count : 0));
+	batch->series = has_series ? batch->series : NULL;
 	return batch;
 }
 
@@ -130,24 +183,6 @@ static tw_duration next_read(const redisReply *reply, int64_t now_us)
 		return TW_FOREVER;
 	wait_us = next_ms * 1000 - now_us;
 	return wait_us > 0 ? wait_us * TW_MICROSECOND : 0;
-}
-
-/* Computes the next times that the claim asks for. The task's next claim asks for missing ones
- * again. */
-static void schedules_read(struct batch *batch)
-{
-	const redisReply *items = batch->reply->element[CLAIM_SCHEDULES];
-
-	for (size_t i = 0; i + 1 < items->elements; i += 2) {
-		const redisReply *key = items->element[i];
-		struct schedule *schedule;
-
-		if (schedule_create(&schedule, key->str, key->len, items->element[i + 1]->str) ==
-		    TW_OK)
-			list_append(&batch->schedules, &schedule->link);
-		else
-			batch->unscheduled++;
-	}
 }
 
 bool batch_lack(const struct batch *batch, size_t index, const char **group, size_t *count)
@@ -166,24 +201,24 @@ enum tw_status claim_read(struct eval *eval, struct batch **batch)
 	redisReply *reply = eval->reply;
 	struct tw_redis_job *jobs;
 	size_t attempts;
+	size_t entries;
 	size_t count;
 	int64_t now_us;
 
 	*batch = NULL;
 	count = reply->element[CLAIM_RECORDS]->elements;
 	attempts = reply->element[CLAIM_ATTEMPTS]->elements;
-	if (reply->element[CLAIM_DUE]->elements != 2 * count || (attempts && attempts != count))
+	entries = reply->element[CLAIM_ENTRIES]->elements;
+	if (reply->element[CLAIM_DUE]->elements != 2 * count || (attempts && attempts != count) ||
+	    (entries && entries != count))
 		return TW_REDIS_FAILED;
-	*batch = batch_create(count);
+	*batch = batch_create(count, entries);
 	if (!*batch)
 		return TW_NO_MEMORY;
 	eval->reply = NULL;
 	(*batch)->reply = reply;
 	now_us = strtoll(reply->element[CLAIM_NOW]->str, NULL, 10);
 	(*batch)->next = next_read(reply, now_us);
-	(*batch)->buried = (size_t)reply->element[CLAIM_BURIED]->integer;
-	(*batch)->skipped = (size_t)reply->element[CLAIM_SKIPPED]->integer;
-	schedules_read(*batch);
 	jobs = (struct tw_redis_job *)(*batch + 1);
 	for (size_t i = 0; i < count; i++, (*batch)->shown.count++)
 		if (job_read(*batch, &jobs[i], eval, now_us) != TW_OK) {
@@ -192,6 +227,34 @@ enum tw_status claim_read(struct eval *eval, struct batch **batch)
 			return TW_NO_MEMORY;
 		}
 	return TW_OK;
+}
+
+/* Ends the jobs that are not run, and takes them out of the batch. If that fails, their leases end,
+ * and the next claim does it. */
+static void batch_settle(struct tw_redis *redis, struct call *call, struct batch *batch)
+{
+	struct tw_redis_job *jobs = (struct tw_redis_job *)(batch + 1);
+	size_t kept = 0;
+
+	endings_begin(&call->eval, &redis->space, call->eval.shard);
+	for (size_t i = 0; i < batch->shown.count; i++) {
+		const struct ending *ending = fate_ending(batch->fates[i]);
+
+		if (ending && batch->fates[i] != FATE_BROKEN) {
+			ending_write(&call->eval, &jobs[i], ending);
+			record_free(&batch->records[i]);
+			continue;
+		}
+		jobs[kept] = jobs[i];
+		batch->records[kept] = batch->records[i];
+		batch->fates[kept++] = batch->fates[i];
+	}
+	if (kept == batch->shown.count)
+		return;
+	eval_hint(&call->eval);
+	(void)call_ask(redis, call);
+	batch->shown.count = kept;
+	batch->next = 0;
 }
 
 enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t limit,
@@ -217,11 +280,8 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
 		error_set(&call->error, status,
 			  "the claim's reply has different numbers of tasks and records");
-	/* If this fails, the next claim asks for it again. */
-	if (status == TW_OK && !list_is_empty(&claimed->schedules)) {
-		schedules_write(&call->eval, &redis->space, shard, &claimed->schedules);
-		(void)call_ask(redis, call);
-	}
+	if (status == TW_OK)
+		batch_settle(redis, call, claimed);
 	call_end(&redis->access->calls, call, status);
 	if (status != TW_OK)
 		return status;
@@ -235,7 +295,6 @@ void batch_free(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->shown.count; i++)
 		record_free(&batch->records[i]);
-	schedules_free(&batch->schedules);
 	freeReplyObject(batch->reply);
 	free(batch);
 }
@@ -246,10 +305,60 @@ void tw_redis_batch_free(struct tw_redis_batch *batch)
 		batch_free((struct batch *)batch);
 }
 
-void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
-		unsigned shard, size_t count)
+const struct ending *fate_ending(enum fate fate)
 {
-	eval_begin(eval, script, space, shard);
+	static const struct ending endings[] = {
+		[FATE_BROKEN] = {'k', .reason = "the task's record can't be read"},
+		[FATE_SPENT] = {'k', .reason = "the lease of its last attempt expired"},
+		[FATE_LOST] = {'k', .reason = "the task's record is lost"},
+		[FATE_LATE] = {'n'},
+		[FATE_AHEAD] = {'n'},
+		[FATE_UNKNOWN] = {'r', .wait_ms = 1000},
+	};
+
+	return fate == FATE_RUN ? NULL : &endings[fate];
+}
+
+void endings_begin(struct eval *eval, const struct space *space, unsigned shard)
+{
+	eval_begin(eval, &script_finish, space, shard);
+}
+
+/* Writes when the task is due next, if it ends now. Times that have passed since the claim count as
+ * missed. Where the calendar can't be read now, the time that the claim has found is good, too. */
+static void series_write(struct eval *eval, const struct tw_redis_series *series)
+{
+	int64_t next_ms = series ? series->next_ms : recurrence_end;
+	int64_t now_ms = 0;
+
+	if (series)
+		now_ms = (series->ahead_us + clock_read_real(CLOCK_MONOTONIC) / TW_MICROSECOND) /
+			 1000;
+	if (series && next_ms <= now_ms && series->how.missed != TW_REDIS_MISSED_ALL)
+		(void)recurrence_next(&series->how, now_ms, 0, &next_ms);
+	recurrence_write_next(eval, next_ms, now_ms);
+}
+
+void ending_write(struct eval *eval, const struct tw_redis_job *job, const struct ending *ending)
+{
+	char verb = ending->verb == 'd' && job->series ? 'n' : ending->verb;
+	const char *reason = ending->reason;
+
+	eval->answers++;
+	eval_argument(eval, &verb, 1);
+	jobs_add_key(eval, job);
+	jobs_add_run(eval, job);
+	if (verb == 'n' || verb == 'k')
+		series_write(eval, job->series);
+	if (verb == 'w' || verb == 'r')
+		eval_number(eval, ending->wait_ms);
+	if (verb == 'k')
+		eval_argument(eval, reason, reason ? strnlen(reason, TW_REDIS_REASON_MAX) : 0);
+}
+
+void extend_begin(struct eval *eval, const struct space *space, unsigned shard, size_t count)
+{
+	eval_begin(eval, &script_extend, space, shard);
 	eval->answers = count;
 	eval_number(eval, (int64_t)count);
 }
@@ -259,23 +368,12 @@ void jobs_add_key(struct eval *eval, const struct tw_redis_job *job)
 	eval_argument(eval, job->key, job->key_size);
 }
 
-void letters_write(struct eval *eval, const struct letters *letters)
-{
-	eval_number(eval, letters->age_ms);
-	eval_number(eval, letters->count);
-}
-
 void jobs_add_run(struct eval *eval, const struct tw_redis_job *job)
 {
 	char run[40];
 	int size = snprintf(run, sizeof(run), "%u:%" PRIu64, job->attempt, job->token);
 
 	eval_argument(eval, run, (size_t)size);
-}
-
-void jobs_add_reason(struct eval *eval, const char *reason)
-{
-	eval_argument(eval, reason, reason ? strnlen(reason, TW_REDIS_REASON_MAX) : 0);
 }
 
 enum tw_status jobs_answer(const struct eval *eval, size_t index)
@@ -292,41 +390,34 @@ enum tw_status jobs_answer(const struct eval *eval, size_t index)
 	}
 }
 
-/* A question about jobs is one of the scripts, with its arguments. */
+/* A question about jobs ends them, or extends their leases. */
 struct question {
-	const struct script *script;
-	tw_duration time; /* the lease for extend; the wait for fail, < 0 means none */
-	bool counts;      /* for fail: the attempt does */
-	const char *reason;
+	struct ending ending;
+	tw_duration lease; /* the new one, if it extends them */
 };
-
-/* Returns the wait of a job. One that has failed for good has none. */
-static int64_t wait_ms(const struct question *question, const struct tw_redis_job *job)
-{
-	bool last = question->counts && job->attempt >= job->max_attempts;
-
-	return last || question->time < 0 ? -1 : delay_to_ms(question->time);
-}
 
 static void question_write(struct eval *eval, const struct question *question,
 			   const struct tw_redis *redis, const struct tw_redis_job *jobs,
 			   size_t count)
 {
-	jobs_begin(eval, question->script, &redis->space, jobs[0].shard, count);
-	for (size_t i = 0; i < count; i++)
-		jobs_add_key(eval, &jobs[i]);
-	for (size_t i = 0; i < count; i++)
-		jobs_add_run(eval, &jobs[i]);
-	if (question->script == &script_extend)
-		eval_number(eval, delay_to_ms(question->time));
-	for (size_t i = 0; i < count && question->script == &script_fail; i++)
-		eval_number(eval, wait_ms(question, &jobs[i]));
-	for (size_t i = 0; i < count && question->counts; i++)
-		jobs_add_reason(eval, question->reason);
-	if (question->counts)
-		letters_write(eval, &(struct letters){0});
-	if (question->script->hints)
-		eval_hint(eval);
+	if (question->lease) {
+		extend_begin(eval, &redis->space, jobs[0].shard, count);
+		for (size_t i = 0; i < count; i++)
+			jobs_add_key(eval, &jobs[i]);
+		for (size_t i = 0; i < count; i++)
+			jobs_add_run(eval, &jobs[i]);
+		eval_number(eval, delay_to_ms(question->lease));
+		return;
+	}
+	endings_begin(eval, &redis->space, jobs[0].shard);
+	for (size_t i = 0; i < count; i++) {
+		struct ending ending = question->ending;
+
+		if (ending.verb == 'w' && jobs[i].attempt >= jobs[i].max_attempts)
+			ending.verb = 'k';
+		ending_write(eval, &jobs[i], &ending);
+	}
+	eval_hint(eval);
 }
 
 /* Returns the number of jobs from the first on that are of its shard, at most one call's. */
@@ -392,6 +483,7 @@ enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job
 			       size_t count, enum tw_redis_outcome outcome,
 			       const struct tw_redis_verdict *verdict, enum tw_status *each)
 {
+	static const char verbs[] = {'d', 'w', 'k', 'r'};
 	static const struct tw_redis_verdict none;
 	struct question question = {0};
 
@@ -400,17 +492,16 @@ enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job
 	if (outcome > TW_REDIS_SNOOZE || verdict->retry_in < 0 ||
 	    verdict->retry_in > TW_REDIS_DELAY_MAX)
 		return TW_INVALID;
-	question.script = outcome == TW_REDIS_DONE ? &script_ack : &script_fail;
-	question.counts = outcome == TW_REDIS_RETRY || outcome == TW_REDIS_KILL;
-	question.time = outcome == TW_REDIS_KILL ? -1 : verdict->retry_in;
-	question.reason = verdict->reason;
+	question.ending.verb = verbs[outcome];
+	question.ending.wait_ms = delay_to_ms(verdict->retry_in);
+	question.ending.reason = verdict->reason;
 	return ask(redis, &question, jobs, count, each);
 }
 
 enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
 			       size_t count, tw_duration lease, enum tw_status *each)
 {
-	const struct question question = {.script = &script_extend, .time = lease};
+	const struct question question = {.lease = lease};
 
 	if (lease < lease_min || lease > lease_max)
 		return TW_INVALID;

@@ -15,24 +15,47 @@
 #include "record.h"
 #include "recurrence.h"
 
+/* A series is what a job of a recurring task has: how it recurs, and when it is due next. */
+struct tw_redis_series {
+	struct recurrence how;
+	int64_t next_ms;  /* the next due time if the occurrence had ended when it was claimed */
+	int64_t ahead_us; /* the server's clock, less the monotonic clock here */
+};
+
+/* A fate is what becomes of a claimed job. */
+enum fate {
+	FATE_RUN,
+	FATE_BROKEN, /* it is not ours: its key is too long, or its record cannot be read, and then
+		      * it has neither body nor callback */
+	/* These are not run. */
+	FATE_SPENT,  /* the lease of its last attempt ended */
+	FATE_LOST,   /* its record is gone */
+	FATE_LATE,   /* it would begin later than its grace allows */
+	FATE_AHEAD,  /* its time was computed by a clock that was ahead */
+	FATE_UNKNOWN /* its next time can't be computed here, so it is for another process */
+};
+
 struct batch {
 	struct tw_redis_batch shown; /* what the program has; it is the first field */
 
-	redisReply *reply;      /* the jobs point into it */
-	struct record *records; /* one for each job */
-	/* The job is not ours: its key is too long, or its record cannot be read, and then it has
-	 * neither body nor callback. */
-	bool *broken;
-	size_t bytes; /* the size of all records */
+	redisReply *reply;              /* the jobs point into it */
+	struct record *records;         /* one for each job */
+	enum fate *fates;               /* one for each job */
+	struct tw_redis_series *series; /* one for each job, if one recurs */
+	size_t bytes;                   /* the size of all records */
 
-	tw_duration next; /* until the shard's next look; 0 means now */
-	size_t buried;    /* tasks made dead letters */
-	size_t skipped;   /* occurrences that would have begun too late */
-	/* These are next times by the calendar, for schedules_write(). */
-	struct list schedules;
+	tw_duration next;   /* until the shard's next look; 0 means now */
+	size_t skipped;     /* tasks and occurrences that would have begun too late */
 	size_t unscheduled; /* tasks whose next times could not be computed here */
 
 	size_t held; /* jobs that have not ended; for the worker */
+};
+
+/* An ending says how a run ends: the verb is one of finish.lua's. */
+struct ending {
+	char verb;
+	int64_t wait_ms; /* w and r have one */
+	const char *reason;
 };
 
 /* These dead letters of a shard may stay. 0 means no limit. */
@@ -52,7 +75,7 @@ struct claim {
 	struct letters letters;
 };
 
-/* Writes a claim. After a worker's claim_permit() and eval_hint() follow. */
+/* Writes a claim. After a worker's claim_permit() follows. */
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease, const struct claim *claim);
 /* Lets the claim take `count` tasks of a group that has limits. */
@@ -64,18 +87,19 @@ bool batch_lack(const struct batch *batch, size_t index, const char **group, siz
 enum tw_status claim_read(struct eval *eval, struct batch **batch);
 void batch_free(struct batch *batch);
 
-/*
- * Begins an eval about `count` jobs of one shard, whose script returns a letter for each. The keys
- * of all jobs follow, and the runs of all. script_fail also needs the waits of all and, if the
- * attempts count, the reasons of all and letters_write(). eval_hint() follows for scripts that give
- * hints.
- */
-void jobs_begin(struct eval *eval, const struct script *script, const struct space *space,
-		unsigned shard, size_t count);
+/* Returns the ending of a job that is not run, or NULL. */
+const struct ending *fate_ending(enum fate fate);
+
+/* Begins an eval that ends runs. ending_write() for each and eval_hint() follow. */
+void endings_begin(struct eval *eval, const struct space *space, unsigned shard);
+/* Adds a run that is over. A recurring task's next due time goes with it. */
+void ending_write(struct eval *eval, const struct tw_redis_job *job, const struct ending *ending);
+
+/* Begins an eval that extends the leases of `count` jobs. The keys of all follow, the runs of all,
+ * and the lease in milliseconds. */
+void extend_begin(struct eval *eval, const struct space *space, unsigned shard, size_t count);
 void jobs_add_key(struct eval *eval, const struct tw_redis_job *job);
 void jobs_add_run(struct eval *eval, const struct tw_redis_job *job);
-void jobs_add_reason(struct eval *eval, const char *reason);
-void letters_write(struct eval *eval, const struct letters *letters);
 /* Returns the status of the job that was added as number `index`. */
 enum tw_status jobs_answer(const struct eval *eval, size_t index);
 

@@ -76,6 +76,21 @@ static void run_read(struct tw_redis_info *info, const char *run)
 	}
 }
 
+/* Reads an entry of `every`. The task then points into it. */
+static void recurrence_show(struct tw_redis_info *info, char *entry)
+{
+	struct recurrence how;
+
+	info->task.at_ms = info->due_ms;
+	if (!recurrence_read(&how, entry))
+		return;
+	info->task.at_ms = how.at_ms;
+	info->task.missed = how.missed;
+	info->task.every = how.period_ms * TW_MILLISECOND;
+	info->task.cron = how.cron;
+	info->task.zone = how.zone;
+}
+
 /* Gives a task. Its parts are due time, run, record and recurrence. */
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
@@ -83,7 +98,7 @@ static enum tw_status give_task(struct listing *listing, struct tw_redis_info *i
 	info->due_ms = score_due(strtoll(parts[0]->str, NULL, 10));
 	info->reason = "";
 	run_read(info, parts[1]->str);
-	recurrence_read(parts[3]->str, &info->task, &info->due_ms);
+	recurrence_show(info, parts[3]->str);
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 

@@ -1,11 +1,15 @@
--- with: leased hint group again
--- Takes a task out, or one occurrence of a recurring task: the next one follows. ARGV: key, and 1
--- if none is to follow. Answers 0, or -2: there is none, -3: it is on lease.
-local key = ARGV[1]
+-- with: leased hint group
+-- Takes a task out, or gives a recurring one its next occurrence. ARGV: key, and either 1: none is
+-- to follow, or 0; then the entry in `every` that the next was computed from ("": none yet), when
+-- it is due ("": never), and the time by which that was computed. Answers 0, or -2: there is none,
+-- -3: it is on lease, -4: it recurs, in another way than that entry.
+local key, whole, was, next, computed = unpack(ARGV)
 local score = redis.call('ZSCORE', KEYS[1], key)
+local every = redis.call('HGET', KEYS[7], key)
 
-if ARGV[2] == '1' then
+if whole == '1' and every then
 	redis.call('HDEL', KEYS[7], key)
+	every = nil
 end
 if not score then
 	return -2
@@ -13,6 +17,20 @@ end
 if leased(redis.call('HGET', KEYS[3], key), score) then
 	return -3
 end
-grouping().leave(key, score)
-finish(key)
+if every and every ~= was then
+	return -4
+end
+local group = grouping()
+group.leave(key, score)
+redis.call('HDEL', KEYS[3], key)
+if every and next ~= '' then
+	redis.call('HSET', KEYS[7], key, next .. ' ' .. computed .. ' ' ..
+		string.match(every, '^%d+ %d+ (.+)$'))
+	group.set_due(key, tonumber(next))
+	hint(tonumber(next))
+else
+	redis.call('ZREM', KEYS[1], key)
+	redis.call('HDEL', KEYS[2], key)
+	redis.call('HDEL', KEYS[7], key)
+end
 return 0

@@ -1,17 +1,16 @@
--- with: hint group rules turns again bury
+-- with: leased group rules turns trim
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
 -- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
 -- the reply to an earlier claim with that number was lost, how many bytes make a reply worth a
 -- note, the age and the number of dead letters that may stay (trim), and "1" if limits of groups
 -- matter; then groups, and how many of each may begin (turns.lua). A claim of 64 KiB or more takes
--- one task whatever its size. A task that has begun all its attempts and whose lease ended becomes
--- a dead letter. Answers now in microseconds; when the next is to be looked at, -1 if none is; how
--- many were buried; the token of all runs; key and due time of each; its record; its attempt,
--- nothing if each has its first; key and entry of those that recur by the calendar and whose next
--- time is to be found out (schedule.lua); how many occurrences were skipped, for they would have
--- begun later than their grace allows; and groups that lack permits, with the number of tasks. As
--- it came from Redis where that can be: what is made again here, for each task, costs more than
--- reading it.
+-- one task whatever its size. Answers now in microseconds; when the next is to be looked at, -1 if
+-- none is; the token of all runs; key and due time of each; its record, "" if it is lost; its
+-- attempt, nothing if each has its first; its entry in `every`, "" if it does not recur, nothing if
+-- none does; and groups that lack permits, with the number of tasks. What has had all its attempts,
+-- would begin too late, has lost its record or was scheduled by a clock that was ahead is for the
+-- worker to end (jobs.c). As it came from Redis where that can be: what is made again here, for
+-- each task, costs more than reading it.
 --
 -- A note has number, token and end of the lease of a worker's last large claim. Its key expires
 -- with the lease. A worker that lost the reply began none of these runs: they are given back
@@ -46,31 +45,48 @@ if ARGV[6] == '1' then
 	end
 end
 if redis.call('EXISTS', KEYS[6]) == 1 then
-	return {string.format('%d', now_us), -1, 0, 0, {}, {}, {}, {}, 0, {}}
+	return {string.format('%d', now_us), -1, 0, {}, {}, {}, {}, {}}
+end
+-- The last token and, where the clock was ahead when that was made, the last time.
+local last = redis.call('GET', KEYS[4]) or '0'
+local seen, cursor = last, '0'
+if not tonumber(last) then
+	last, seen, cursor = string.match(last, '^(%d+) (%d+) (%d+)$')
+end
+local is_set_back = tonumber(seen) > now_us + AHEAD * 1000
+if is_set_back then
+	-- Some of the tasks that recur by times of then are made due, for the worker to find their
+	-- times by this clock. The next claim goes on at the cursor.
+	local group = grouping()
+	local page = redis.call('HSCAN', KEYS[7], cursor, 'COUNT', '500')
+	for i = 1, #page[2], 2 do
+		local key, computed = page[2][i], string.match(page[2][i + 1], '^%d+ (%d+)')
+		local score = redis.call('ZSCORE', KEYS[1], key)
+		if score and tonumber(computed or 0) > now + AHEAD and
+				not leased(redis.call('HGET', KEYS[3], key), score) then
+			group.leave(key, score)
+			group.set_due(key, now)
+		end
+	end
+	cursor = page[1]
+	is_set_back = cursor ~= '0'
+	seen = is_set_back and seen or string.format('%d', now_us)
+	redis.call('SET', KEYS[4], table.concat({last, seen, cursor}, ' '))
 end
 -- Arguments are text where that can be: Redis would print a number as one with a fraction.
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now), 'WITHSCORES',
 	'LIMIT', '0', group and string.format('%d', ARGV[1] + 1) or ARGV[1])
 local places, lacks, turns_end
 if group then
-	-- In earlier versions users of a group had their turns in these keys. They are groups now.
-	local tag = string.sub(KEYS[1], 1, -4)
-	local names = redis.call('HKEYS', tag .. 'users')
-	for i, name in ipairs(names) do
-		redis.call('ZADD', KEYS[11], 'NX', '0', name)
-	end
-	if #names > 0 then
-		redis.call('DEL', tag .. 'users', tag .. 'order')
-	end
 	local permits = ARGV[10] == '1' and {} or nil
-	for i = 11, permits and #ARGV - 2 or 0, 2 do
+	for i = 11, permits and #ARGV or 0, 2 do
 		permits[ARGV[i]] = tonumber(ARGV[i + 1])
 	end
 	due, places, lacks, turns_end = turns_claim(due, tonumber(ARGV[1]), permits)
 end
-local reply = {string.format('%d', now_us), -1, 0, 0, due, {}, {}, {}, 0, lacks or {}}
+local reply = {string.format('%d', now_us), -1, 0, due, {}, {}, {}, lacks or {}}
 local handled = #due / 2
-local ends = {}
+local back = {}
 
 if #due > 0 then
 	local count = #due / 2
@@ -80,65 +96,48 @@ if #due > 0 then
 	end
 	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
 	local every = redis.call('EXISTS', KEYS[7]) == 1 and
-		redis.call('HMGET', KEYS[7], unpack(keys)) or {}
+		redis.call('HMGET', KEYS[7], unpack(keys))
 	-- The time, so that tokens go up even where a server has lost the last of them.
-	local token = math.max(tonumber(redis.call('GET', KEYS[4]) or 0) + 1, now_us)
+	local token = math.max(last + 1, now_us)
 	local token_text = string.format('%d', token)
 	local lease_end = string.format('%d', now + ARGV[2])
 	local first_run = '1:' .. token_text
-	local taken, records, schedules = {}, reply[6], reply[8]
+	local taken, records, entries = {}, reply[5], reply[7]
 	local scores, states, attempts = {}, {}, nil
 	local n, bytes = 0, 0
-	local seen = {}
+	local seen_keys = {}
 	local most, some = tonumber(ARGV[3])
-	-- The first is the latest, and no grace is shorter than a second.
-	local some_are_late = group or now - due[2] > 1000
 	local all_confirmed = group and group.confirms_all()
 
-	redis.call('SET', KEYS[4], token_text)
-	reply[4] = token
+	redis.call('SET', KEYS[4], token <= now_us + AHEAD * 1000 and token_text or
+		string.format('%d %d %s', token, is_set_back and seen or now_us, cursor))
+	reply[3] = token
 	for i = 1, count do
 		-- So few records at a time that hardly any is read that stays for the next claim.
 		if i % 25 == 1 then
 			some = redis.call('HMGET', KEYS[2],
 				unpack(keys, i, math.min(i + 24, count)))
 		end
-		local key, record, run = keys[i], some[(i - 1) % 25 + 1], runs[i]
+		local key, record, run = keys[i], some[(i - 1) % 25 + 1] or '', runs[i]
 		local place = places and places[i]
 		local begun = run and tonumber(string.match(run, '^%d+')) or 0
-		local open = every[i] and string.match(every[i], '^%a+ %d+ cron ([*-])')
-		local grace = some_are_late and begun == 0 and record and
-			tonumber(string.match(record, '^%d+ %d+ ([1-9]%d*)'))
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if place and not all_confirmed and
-				(seen[key] or not group.confirms(key, due[2 * i])) then
+				(seen_keys[key] or not group.confirms(key, due[2 * i])) then
 			-- It was moved or replaced, and its place in the queue stayed.
-		elseif open == '*' then
-			-- This is no time when it is due. If the worker dies: in 10 s again.
-			redis.call('ZADD', KEYS[1], string.format('%d', now + 10000), key)
-			schedules[#schedules + 1] = key
-			schedules[#schedules + 1] = every[i]
-		elseif not record or
-				run and begun >= tonumber(string.match(record, '^%d+') or 1) then
-			reply[3] = reply[3] + 1
-			ends[#ends + 1] = {key, begun, record}
 		elseif group and run and not place and group.of(record) then
 			-- Its lease ended, so it waits for its turn, and for a permit, again.
-			ends[#ends + 1] = {key, back = due[2 * i], record = record}
-		elseif grace and now - due[2 * i] > grace then
-			reply[9] = reply[9] + 1
-			ends[#ends + 1] = {key, oldest = now - grace}
+			back[#back + 1] = {key, tonumber(due[2 * i]), record}
 		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
 			handled = i - 1
 			break
 		else
-			if open then
-				schedules[#schedules + 1] = key
-				schedules[#schedules + 1] = every[i]
-			end
 			n = n + 1
 			taken[n] = i
-			seen[key] = place
+			if every then
+				entries[n] = every[i] or ''
+			end
+			seen_keys[key] = place
 			records[n] = record
 			if begun > 0 and not attempts then
 				attempts = {}
@@ -172,27 +171,20 @@ if #due > 0 then
 				lease_end, 'PX', ARGV[2])
 		end
 	end
-	reply[7] = attempts or reply[7]
+	reply[6] = attempts or reply[6]
 	if n < count then
-		reply[5] = {}
+		reply[4] = {}
 		for i = 1, n do
-			reply[5][2 * i - 1] = keys[taken[i]]
-			reply[5][2 * i] = due[2 * taken[i]]
+			reply[4][2 * i - 1] = keys[taken[i]]
+			reply[4][2 * i] = due[2 * taken[i]]
 		end
 	end
 end
 if group then
 	turns_end(handled)
 end
--- A recurring task goes on in its group, which has its next turn by now.
-for _, task in ipairs(ends) do
-	if task.back then
-		group.set_due(task[1], tonumber(task.back), task.record)
-	elseif task.oldest then
-		reply[9] = reply[9] + finish(task[1], task.oldest)
-	else
-		bury(task[1], task[2], task[3], 'the lease of its last attempt expired')
-	end
+for _, task in ipairs(back) do
+	group.set_due(unpack(task))
 end
 local first = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')
 if first[2] then
@@ -202,7 +194,7 @@ local turn = group and group.next_turn()
 if turn then
 	reply[2] = reply[2] < 0 and turn or math.min(reply[2], turn)
 end
-if trim(ARGV[8], ARGV[9]) then
+if trim(ARGV[8], ARGV[9]) or is_set_back then
 	reply[2] = now
 end
 return reply

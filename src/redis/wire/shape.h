@@ -5,7 +5,7 @@
  *   n        an integer ≥ 0
  *   s        a string
  *   d        a string of 1 to 18 digits
- *   a        a string with a letter for each task: o, g or s (ack.lua)
+ *   a        a string with a letter for each task: o, g or s (finish.lua)
  *   [...]    an array of these; the items after a * come any number of times, at its end
  * A reply that fits can be read without another look at types.
  */

@@ -28,7 +28,7 @@ struct space {
 void space_init(struct space *space, const char *name, unsigned shards);
 
 /* Returns the shard of the key. KEY#due=TIME is in the shard of KEY, so that a script can make the
- * letter of an occurrence (shared/bury.lua). */
+ * letter of an occurrence (finish.lua). */
 unsigned space_shard(const struct space *space, const void *key, size_t key_size);
 /* Returns the cluster's slot that all keys of the shard lie in. */
 unsigned space_slot(const struct space *space, unsigned shard);

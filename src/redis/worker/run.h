@@ -31,6 +31,7 @@ struct run {
 	atomic_uint *running; /* the running tasks of its namespace; any thread */
 	tw_duration claimed;  /* monotonic */
 	bool by_handler;      /* if false, by a callback */
+	enum fate fate;
 
 	/* The runner uses these, and then the main thread. */
 	bool begun;
@@ -50,7 +51,8 @@ struct run {
 	bool extending;            /* it has joined them */
 	size_t place;              /* in the step that extends it */
 	bool unsure;               /* Redis may know its end already: a reply was lost */
-	tw_duration wait;          /* until it is due again; a dead letter if < 0 */
+	struct ending ending;      /* how it ends */
+	tw_duration wait;          /* until it is due again */
 };
 
 /* A list is a queue, first in, first out. */

@@ -25,15 +25,11 @@
 #include "run.h"
 #include "targets.h"
 
-/* A step is what a turn does for a shard. The first STEP_ENDS report ended runs. */
+/* A step is what a turn does for a shard. */
 enum step_kind {
-	STEP_ACK,
-	STEP_FAIL,
-	STEP_RELEASE,
-	STEP_ENDS,
-	STEP_EXTEND = STEP_ENDS,
+	STEP_FINISH, /* reports ended runs */
+	STEP_EXTEND,
 	STEP_CLAIM,
-	STEP_SCHEDULE, /* writes next times; the next claim asks for missing ones again */
 	STEP_OF_SHARDS,
 	STEP_PERMIT = STEP_OF_SHARDS, /* asks how many tasks may be claimed; its shard is any */
 	STEP_GROUPS,                  /* asks that for groups; its shard is any */
@@ -74,9 +70,8 @@ struct worker_shard {
 	bool blocked; /* its node does not answer; a timer ends that */
 	tw_duration backoff;
 
-	struct list leases;              /* leases to extend */
-	struct list schedules;           /* next times to write */
-	struct run_list ends[STEP_ENDS]; /* ended runs to report */
+	struct list leases;   /* leases to extend */
+	struct run_list ends; /* ended runs to report */
 	struct step steps[STEP_KINDS];
 };
 
@@ -311,6 +306,8 @@ void worker_counts_show(struct tw_redis_worker *worker);
 /* This is the end of a run that was put off. It is counted and not reported, as the run comes
  * again. */
 #define END_PUT_OFF ((enum tw_redis_end)(TW_REDIS_END_SNOOZED + 1))
+/* This is the end of a job that was not to run. The claim has counted it. */
+#define END_PASSED ((enum tw_redis_end)(TW_REDIS_END_SNOOZED + 2))
 
 /* Hands a claimed run to its runner, or ends it at once if there is none. */
 void worker_take_run(struct tw_redis_worker *worker, struct run *run);

@@ -93,12 +93,10 @@ static void shard_drop_unconfirmed(struct worker_shard *shard)
 {
 	struct run *run;
 
-	for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++) {
-		if (shard->steps[kind].under_way)
-			run_list_move(&shard->ends[kind], &shard->steps[kind].runs);
-		while ((run = run_list_take(&shard->ends[kind])))
-			worker_report(shard->source->worker, run, TW_REDIS_END_UNCONFIRMED);
-	}
+	if (shard->steps[STEP_FINISH].under_way)
+		run_list_move(&shard->ends, &shard->steps[STEP_FINISH].runs);
+	while ((run = run_list_take(&shard->ends)))
+		worker_report(shard->source->worker, run, TW_REDIS_END_UNCONFIRMED);
 }
 
 /* Answers the waiting stops: all has ended, or handlers still run. */

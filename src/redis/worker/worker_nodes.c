@@ -107,14 +107,13 @@ static bool is_trouble_of(const struct tw_redis_worker *worker, const struct tro
 		step_node(worker, trouble->step) == step_node(worker, step));
 }
 
-/* Notes the step's error. A lease that could not be extended, or a schedule that was not written,
- * may not come again, so any step of the node ends the trouble. */
+/* Notes the step's error. A lease that could not be extended may not come again, so any step of the
+ * node ends the trouble. */
 static void trouble_set(struct tw_redis_worker *worker, struct trouble *trouble,
 			const struct step *step, const struct tw_redis_error *error)
 {
 	trouble->step = step;
 	trouble->of_node = step->eval.away || step->kind == STEP_EXTEND ||
-			   step->kind == STEP_SCHEDULE ||
 			   !connection_is_open(&step_node(worker, step)->connection);
 	trouble->error = *error;
 }

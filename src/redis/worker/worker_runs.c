@@ -47,8 +47,10 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
 	feed = &worker->feeds[run->by_handler];
 	feed->pending++;
-	if (run->batch->broken[run->job - run->batch->shown.jobs]) {
-		run_refuse(run, TW_REDIS_KILL, "the task's record can't be read");
+	if (run->fate >= FATE_LATE) {
+		worker_end_run(worker, run);
+	} else if (run->fate != FATE_RUN) {
+		run_refuse(run, TW_REDIS_KILL, fate_ending(run->fate)->reason);
 	} else if (!feed->slots) {
 		run_refuse(run, TW_REDIS_RETRY,
 			   "the task has no callback, and this worker has no handler");
@@ -75,34 +77,41 @@ static tw_duration run_backoff(struct tw_redis_worker *worker, const struct run 
 	return wait > run->retry_least ? wait : run->retry_least;
 }
 
-static void run_judge(struct tw_redis_worker *worker, struct run *run)
+/* Returns the wait of a run whose task is to run again. */
+static tw_duration run_wait(struct tw_redis_worker *worker, const struct run *run)
 {
-	bool again = run->outcome == TW_REDIS_SNOOZE ||
-		     (run->outcome == TW_REDIS_RETRY && run->job->attempt < run->job->max_attempts);
-
-	if (!again)
-		run->wait = -1;
-	else if (run->put_off)
-		run->wait = run->put_off;
-	else if (run->verdict.retry_in > 0)
-		run->wait = run->verdict.retry_in < TW_REDIS_DELAY_MAX ? run->verdict.retry_in
-								       : TW_REDIS_DELAY_MAX;
-	else if (run->outcome == TW_REDIS_SNOOZE)
-		run->wait = worker->options.retry_first;
-	else
-		run->wait = run_backoff(worker, run);
+	if (run->put_off || run->given_back)
+		return run->put_off;
+	if (run->verdict.retry_in > 0)
+		return run->verdict.retry_in < TW_REDIS_DELAY_MAX ? run->verdict.retry_in
+								  : TW_REDIS_DELAY_MAX;
+	return run->outcome == TW_REDIS_SNOOZE ? worker->options.retry_first
+					       : run_backoff(worker, run);
 }
 
-static enum step_kind run_settle(struct tw_redis_worker *worker, struct run *run)
+/* Decides how the run ends. */
+static void run_settle(struct tw_redis_worker *worker, struct run *run)
 {
-	if (run->given_back) {
-		run->wait = run->put_off;
-		return STEP_RELEASE;
+	struct ending *ending = &run->ending;
+
+	if (run->fate >= FATE_LATE) {
+		*ending = *fate_ending(run->fate);
+		run->wait = ending->wait_ms * TW_MILLISECOND;
+		return;
 	}
-	if (run->outcome == TW_REDIS_DONE)
-		return STEP_ACK;
-	run_judge(worker, run);
-	return run->outcome == TW_REDIS_SNOOZE ? STEP_RELEASE : STEP_FAIL;
+	ending->reason = run->verdict.reason;
+	if (run->given_back || run->outcome == TW_REDIS_SNOOZE)
+		ending->verb = 'r';
+	else if (run->outcome == TW_REDIS_DONE)
+		ending->verb = 'd';
+	else if (run->outcome == TW_REDIS_RETRY && run->job->attempt < run->job->max_attempts)
+		ending->verb = 'w';
+	else
+		ending->verb = 'k';
+	if (ending->verb != 'r' && ending->verb != 'w')
+		return;
+	run->wait = run_wait(worker, run);
+	ending->wait_ms = run->put_off ? -delay_to_ms(run->wait) : delay_to_ms(run->wait);
 }
 
 void worker_end_run(struct tw_redis_worker *worker, struct run *run)
@@ -116,7 +125,8 @@ void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 		tw_timer_stop(worker->wheel, run->extension);
 	if (run->extending)
 		list_remove(&run->lease);
-	run_list_add(&run->shard->ends[run_settle(worker, run)], run);
+	run_settle(worker, run);
+	run_list_add(&run->shard->ends, run);
 }
 
 static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end)
@@ -132,7 +142,8 @@ static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end
 		[END_PUT_OFF] = &stats->put_off,
 	};
 
-	++*counts[end];
+	if (end != END_PASSED)
+		++*counts[end];
 }
 
 void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end)
@@ -152,7 +163,8 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	count_end(stats, end);
 	if (run->begun && !run->given_back)
 		worker_count_run(worker, run);
-	if (worker->options.report && end != END_PUT_OFF)
+	/* What was not to run was no run. */
+	if (worker->options.report && end != END_PUT_OFF && run->fate <= FATE_BROKEN)
 		worker->options.report(worker->options.context, &report);
 	worker->held--;
 	stats->held--;

@@ -53,9 +53,7 @@ static enum tw_status shards_create(struct source *source)
 		shard->number = i;
 		shard->slot = space_slot(&source->redis->space, i);
 		list_init(&shard->leases);
-		list_init(&shard->schedules);
-		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
-			run_list_init(&shard->ends[kind]);
+		run_list_init(&shard->ends);
 	}
 	return TW_OK;
 }
@@ -153,11 +151,9 @@ void sources_close(struct tw_redis_worker *worker)
 	for (size_t i = 0; i < worker->source_count; i++) {
 		struct source *source = &worker->sources[i];
 
-		for (unsigned k = 0; k < source->shard_count; k++) {
-			schedules_free(&source->shards[k].schedules);
+		for (unsigned k = 0; k < source->shard_count; k++)
 			for (size_t kind = 0; kind < STEP_KINDS; kind++)
 				eval_free(&source->shards[k].steps[kind].eval);
-		}
 		free(source->shards);
 		tw_redis_close(source->redis);
 	}

@@ -46,7 +46,7 @@ static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
 static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
-/* fail.lua rounds times up to a multiple of this for runs that were put off. */
+/* finish.lua rounds times up to a multiple of this for runs that were put off. */
 static const tw_duration clump_time = 256 * TW_MILLISECOND;
 
 static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
@@ -86,7 +86,7 @@ static void step_extend(struct worker_shard *shard)
 		list_entry(lease, struct run, lease)->place = count++;
 		list_append(&step->leases, lease);
 	}
-	jobs_begin(&step->eval, &script_extend, space, shard->number, count);
+	extend_begin(&step->eval, space, shard->number, count);
 	for (struct list *at = step->leases.next; at != &step->leases; at = at->next)
 		jobs_add_key(&step->eval, list_entry(at, struct run, lease)->job);
 	for (struct list *at = step->leases.next; at != &step->leases; at = at->next)
@@ -94,60 +94,23 @@ static void step_extend(struct worker_shard *shard)
 	eval_number(&step->eval, delay_to_ms(shard->source->worker->options.lease));
 }
 
-static void step_schedule(struct worker_shard *shard)
+static void step_finish(struct worker_shard *shard)
 {
-	struct step *step;
-
-	if (list_is_empty(&shard->schedules))
-		return;
-	step = step_begin(shard, STEP_SCHEDULE);
-	schedules_write(&step->eval, &shard->source->redis->space, shard->number,
-			&shard->schedules);
-}
-
-/* Returns the run's wait as the scripts take it. */
-static int64_t run_wait_ms(const struct run *run)
-{
-	if (run->wait < 0)
-		return -1;
-	return run->put_off ? -delay_to_ms(run->wait) : delay_to_ms(run->wait);
-}
-
-/* Writes the arguments after the keys of ended runs. */
-static void ends_write(struct step *step)
-{
-	const struct list *runs = &step->runs.runs;
-
-	for (struct list *at = runs->next; at != runs; at = at->next)
-		jobs_add_run(&step->eval, list_entry(at, struct run, link)->job);
-	for (struct list *at = runs->next; at != runs && step->kind != STEP_ACK; at = at->next)
-		eval_number(&step->eval, run_wait_ms(list_entry(at, struct run, link)));
-	for (struct list *at = runs->next; at != runs && step->kind == STEP_FAIL; at = at->next)
-		jobs_add_reason(&step->eval, list_entry(at, struct run, link)->verdict.reason);
-	if (step->kind == STEP_FAIL)
-		letters_write(&step->eval, &step->shard->source->letters);
-}
-
-static void step_tell(struct worker_shard *shard, enum step_kind kind)
-{
-	const struct script *script = kind == STEP_ACK ? &script_ack : &script_fail;
-	const struct space *space = &shard->source->redis->space;
-	size_t count = shard->ends[kind].count;
+	size_t count = shard->ends.count;
 	struct step *step;
 
 	if (!count)
 		return;
 	if (count > TW_REDIS_BATCH_MAX)
 		count = TW_REDIS_BATCH_MAX;
-	step = step_begin(shard, kind);
-	jobs_begin(&step->eval, script, space, shard->number, count);
-	for (size_t i = 0; i < count; i++) {
-		struct run *run = run_list_take(&shard->ends[kind]);
+	step = step_begin(shard, STEP_FINISH);
+	endings_begin(&step->eval, &shard->source->redis->space, shard->number);
+	while (count--) {
+		struct run *run = run_list_take(&shard->ends);
 
-		jobs_add_key(&step->eval, run->job);
+		ending_write(&step->eval, run->job, &run->ending);
 		run_list_add(&step->runs, run);
 	}
-	ends_write(step);
 	eval_hint(&step->eval);
 }
 
@@ -219,7 +182,6 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 				    .letters = source->letters,
 				    .note = all_is_well ? note_bytes : 0});
 	groups_pass(shard, &step->eval, limit);
-	eval_hint(&step->eval);
 	shard->look_at = TW_FOREVER;
 }
 
@@ -346,10 +308,8 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	groups_settle(step->shard, CLAIM_READ);
 	source->stats.claims++;
 	source->stats.claimed += batch->shown.count;
-	source->stats.dead += batch->buried;
 	source->stats.skipped += batch->skipped;
 	source->stats.unscheduled += batch->unscheduled;
-	list_append_all(&step->shard->schedules, &batch->schedules);
 	shard_look_in(step->shard, batch->next);
 	for (size_t i = 0; i < batch->shown.count; i++) {
 		struct run *run = calloc(1, sizeof(*run));
@@ -360,6 +320,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		/* The run writes its lateness there. */
 		run->job = (struct tw_redis_job *)&batch->shown.jobs[i];
 		run->shard = step->shard;
+		run->fate = batch->fates[i];
 		if (!run_join_group(run)) {
 			free(run);
 			continue;
@@ -394,37 +355,51 @@ static void extend_read(struct step *step)
 	}
 }
 
-static enum tw_redis_end end_of(const struct run *run, enum step_kind kind, enum tw_status status)
+static enum tw_redis_end end_of(const struct run *run, enum tw_status status)
 {
+	char verb = run->ending.verb;
+
+	if (run->fate >= FATE_LATE)
+		return END_PASSED;
 	if (status != TW_OK && !run->unsure)
 		return TW_REDIS_END_STALE;
-	if (status == TW_REDIS_STALE && (kind == STEP_ACK || run->wait < 0))
+	if (status == TW_REDIS_STALE && (verb == 'd' || verb == 'k'))
 		return TW_REDIS_END_UNCONFIRMED;
-	if (kind == STEP_ACK)
-		return TW_REDIS_END_DONE;
-	if (kind == STEP_RELEASE && !run->given_back)
-		return TW_REDIS_END_SNOOZED;
-	if (kind == STEP_RELEASE)
+	if (verb == 'r' && run->given_back)
 		return run->put_off ? END_PUT_OFF : TW_REDIS_END_RELEASED;
-	return run->wait < 0 ? TW_REDIS_END_DEAD : TW_REDIS_END_RETRIED;
+	return verb == 'd'   ? TW_REDIS_END_DONE
+	       : verb == 'k' ? TW_REDIS_END_DEAD
+	       : verb == 'r' ? TW_REDIS_END_SNOOZED
+			     : TW_REDIS_END_RETRIED;
 }
 
-static void tell_read(struct tw_redis_worker *worker, struct step *step)
+/* Takes the confirmation of a run's end. */
+static void end_read(struct tw_redis_worker *worker, struct run *run, enum tw_status status)
+{
+	struct worker_shard *shard = run->shard;
+	const struct letters *letters = &shard->source->letters;
+	char verb = run->ending.verb;
+
+	if (verb == 'w' || (verb == 'r' && !worker->stopping))
+		shard_look_in(shard, run->wait + (run->put_off ? clump_time : 0));
+	/* A claim deletes the letters that are too many. */
+	if (verb == 'k' && (letters->count || letters->age_ms))
+		shard_look_in(shard, 0);
+	worker_report(worker, run, end_of(run, status));
+}
+
+static void finish_read(struct tw_redis_worker *worker, struct step *step)
 {
 	enum tw_status status = step->eval.status;
 	struct run *run;
 
 	for (size_t i = 0; (run = run_list_take(&step->runs)); i++) {
-		if (status != TW_OK) {
-			run->unsure |= status == TW_REDIS_OUTCOME_UNKNOWN;
-			run_list_add(&step->shard->ends[step->kind], run);
+		if (status == TW_OK) {
+			end_read(worker, run, jobs_answer(&step->eval, i));
 			continue;
 		}
-		if (step->kind == STEP_FAIL && run->wait >= 0)
-			shard_look_in(step->shard, run->wait);
-		if (step->kind == STEP_RELEASE && !worker->stopping)
-			shard_look_in(step->shard, run->wait + (run->put_off ? clump_time : 0));
-		worker_report(worker, run, end_of(run, step->kind, jobs_answer(&step->eval, i)));
+		run->unsure |= status == TW_REDIS_OUTCOME_UNKNOWN;
+		run_list_add(&step->shard->ends, run);
 	}
 }
 
@@ -448,8 +423,8 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		claim_take(worker, step);
 	else if (step->kind == STEP_EXTEND)
 		extend_read(step);
-	else if (step->kind != STEP_SCHEDULE)
-		tell_read(worker, step);
+	else
+		finish_read(worker, step);
 }
 
 static void step_runs(struct source *source)
@@ -462,9 +437,7 @@ static void step_runs(struct source *source)
 		if (!shard->is_free)
 			continue;
 		step_extend(shard);
-		step_schedule(shard);
-		for (enum step_kind kind = STEP_ACK; kind < STEP_ENDS; kind++)
-			step_tell(shard, kind);
+		step_finish(shard);
 	}
 }
 

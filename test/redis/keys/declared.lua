@@ -2,9 +2,8 @@
 -- did not name is an error. These keys are touched without a name, beside those of a
 -- call that names one key alone while its slot is on its way to another node (shared/time.lua).
 local unnamed = {
-	-- There is a note for each worker, and most claims write none. It ends with the lease. The
-	-- others are keys of earlier versions, which a claim deletes.
-	claim = '}[nuo][osr]',
+	-- There is a note for each worker, and most claims write none. It ends with the lease.
+	claim = '}note/',
 	-- There is a key for each group that is limited, and a call is about many groups.
 	group_permit = '}running/',
 }

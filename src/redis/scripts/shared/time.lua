@@ -5,13 +5,14 @@
 --   2 body   hash: key to record, which begins with the number of attempts that the task may have
 --            (record.h)
 --   3 run    hash: key to attempts begun; "3:17" is the third, on lease with token 17; none: 0
---   4 token  the last fencing token, microseconds since 1970 or one more than the one before
+--   4 token  the last fencing token, microseconds since 1970 or one more than the one before; while
+--            the clock is behind it, then also the last time, and how far claim.lua has looked
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
 --   6 pause  there while nothing is to be claimed
---   7 every  hash: key of a recurring task to "missed due period", as "one 1700000000000 60000", or
---            "missed due cron next zone expression"; that `next` is when it is due after that, or
---            "-": a worker is to find out; or "*1700000000000": the occurrence ended then, and a
---            worker is to find out the one after it
+--   7 every  hash: key of a recurring task to "due computed rhythm": when its present occurrence
+--            was due at first, the time by which that was computed (0: a program gave it), and the
+--            rhythm, as "one 60000" or "skip cron UTC 0 9 * * *": what becomes of missed times, and
+--            the period in milliseconds, or zone and expression
 --   8 died   sorted set: key of each dead letter, by the millisecond when it died
 --   9 added  how many tasks were ever added
 -- Where tasks have groups there are beside them
@@ -44,3 +45,5 @@ end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now = math.floor(now_us / 1000)
+-- A time that is this many milliseconds later was read from a clock that was ahead.
+local AHEAD = 5000
