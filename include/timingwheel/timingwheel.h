@@ -281,12 +281,12 @@ struct tw_options {
 	const char *name;
 	/*
 	 * The largest number of workers, at most TW_WORKERS_MAX. The default is 64, or `workers` if
-	 * that is more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. While all
-	 * workers are busy and a task in the pool has waited for patience_for_worker (nanoseconds,
-	 * ≥ 0; default 5 ms), another worker starts if fewer workers compute than there are
-	 * processors: so tasks that block get more workers, and tasks that compute do not.
-	 * Processors are those that the affinity mask and the control group's quota allow. Behind
-	 * tasks that compute for a second or longer, up to two more workers start, one a second.
+	 * that is more. It must be at least `workers`, and 0 with TW_WORKERS_INLINE. When all
+	 * workers have been busy while tasks waited for patience_for_worker (nanoseconds, ≥ 0;
+	 * default 5 ms), another worker starts if fewer workers compute than there are processors:
+	 * so tasks that block get more workers, and tasks that compute do not. Processors are those
+	 * that the affinity mask and the control group's quota allow. Behind tasks that compute for
+	 * a second or longer, up to two more workers start.
 	 * An added worker ends after 10 s without work.
 	 */
 	int max_workers;

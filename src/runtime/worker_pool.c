@@ -9,7 +9,7 @@
  *   for each group, the jobs submitted are not fewer than those finished
  *   `sleepers` has those that are asleep; a worker falls asleep only while no job waits
  *   while jobs wait, a worker is on its way to them, or all workers are busy
- *   `live` is the number of live workers, and at most `most`
+ *   `threads` is the number of slots that are taken, and at most `most`
  *
  * Which calls may run together: worker_pool_submit() by one thread, all others by any number of
  * threads, with all workers and the watcher. Before worker_pool_destroy() all other calls must have
@@ -57,17 +57,18 @@
  * worker checks whether a group is over before it sleeps, and when it claims a job of the other
  * group. Until then it has, or just had, an unfinished job of that group.
  *
- * Growth. A pool that may grow has one more thread, the watcher. It sleeps until jobs wait and no
- * worker sleeps. Then it waits until the oldest job has waited for the patience, and counts the
- * workers that run: those that the system does not show as blocked. While fewer run than there are
- * processors, it starts one more. So work that blocks gets as many workers as it needs, and work
- * that computes about as many as there are processors, whatever other programs do. If no batch was
- * taken for a second, long computations hold up others: then up to two workers more may run.
+ * Growth. A pool that may grow has one more thread, the watcher. It is woken where jobs wait and no
+ * worker sleeps. If jobs still wait after the patience, and no worker has slept meanwhile, it
+ * counts the workers that run: those that the system does not show as blocked. While fewer run than
+ * there are processors, it starts one more. So work that blocks gets as many workers as it needs,
+ * and work that computes about as many as there are processors, whatever other programs do. If no
+ * batch was taken for a second, long computations hold up others: then up to two workers more may
+ * run.
  *
  * A worker that has been idle for 10 s ends, unless as many as at the start are left. Its
- * statistics lie on its stack; at its end it adds them to the sums of those before it. The watcher
- * joins the thread. After that another worker may take the slot, with the batch and the counts of
- * finished jobs.
+ * statistics lie on its stack; at its end it adds them to the sums of those before it. Then another
+ * worker may take the slot, with the batch and the counts of finished jobs. A thread that ends
+ * joins the one that ended before it.
  */
 #include "worker_pool.h"
 
@@ -93,10 +94,9 @@ static const tw_duration idle_time = 10 * TW_SECOND;
 /* How long no batch may be taken before STALL_WORKERS may run, too. */
 static const tw_duration stall_time = TW_SECOND;
 
-/* How long the watcher waits after it has looked at the workers: at first, when it has started one,
- * and twice as long each time after that, up to the second of these. */
-static const tw_duration pause_time = 100 * TW_MICROSECOND;
-static const tw_duration longest_pause = 5 * TW_MILLISECOND;
+/* How long jobs must wait for the next worker, after one was started or enough were running. */
+static const tw_duration short_pause = 100 * TW_MICROSECOND;
+static const tw_duration long_pause = 5 * TW_MILLISECOND;
 
 /* The batch of a worker. */
 struct batch {
@@ -111,22 +111,15 @@ struct sleeper {
 	pthread_cond_t wake; /* signalled after is_asleep was cleared */
 };
 
-enum worker_state {
-	WORKER_ABSENT, /* the slot is free */
-	WORKER_LIVE,
-	WORKER_LEFT /* its thread is to be joined */
-};
-
 /* A worker slot, and the thread that works in it, if there is one. */
 struct worker {
 	/* Constant. */
 	struct worker_pool *pool;
-	/* The pool's creator's and destroyer's, between them the watcher's. */
+	/* The pool's creator's, then the watcher's. */
 	struct thread thread;
 	/* Any thread, under the lock. */
-	enum worker_state state;
+	bool is_taken; /* a thread works in the slot, or is about to leave it */
 	struct sleeper sleeper;
-	tw_duration submitted_at; /* the batch; where the pool may grow */
 	/* Any thread, under the lock of the sums. NULL while no thread has any. */
 	const struct job_thread *counts;
 	/* Filled by the worker, emptied by all. */
@@ -137,15 +130,6 @@ struct worker {
 	uint8_t wait_group; /* that of its last job */
 	size_t victim;      /* the worker looked at last */
 	uint64_t seen;      /* that worker's word */
-};
-
-/* What the watcher has seen. */
-struct watch {
-	size_t processors;    /* 0 before they are counted */
-	tw_duration next;     /* real time of the next look at the workers */
-	tw_duration pause;    /* from the last one to that */
-	tw_duration taken_at; /* when a batch was last seen to have been taken */
-	unsigned batches_taken;
 };
 
 /* The slot that the calling thread works in, or NULL. */
@@ -169,10 +153,14 @@ struct worker_pool {
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	struct lane lanes[JOB_LANES];
-	unsigned batches_taken;
-	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
-	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
-	size_t live;             /* workers */
+	_Atomic uint64_t batches_taken; /* the watcher reads it without the lock */
+	struct list sleepers;           /* the watcher first, the worker that fell asleep last */
+	struct sleeper watching;        /* the watcher also waits at its `wake` for other news */
+	uint64_t rests;                 /* how often a worker has fallen asleep */
+	size_t threads;                 /* slots that are taken */
+	size_t live;                    /* workers that are not ending */
+	bool has_left;
+	struct thread left; /* the thread that ended last; it is to be joined */
 	bool ending;
 	/* Wait groups are numbered from 1. `oldest` is `current`, or the one before it. */
 	uint64_t current;             /* the group in which submitted jobs count */
@@ -329,7 +317,7 @@ static void worker_pool_set_asleep(struct worker_pool *pool, struct sleeper *sle
 		list_append(sleeper == &pool->watching ? pool->sleepers.next : &pool->sleepers,
 			    &sleeper->link);
 	/* seq_cst: the announcement, before the sleeper's look at the batches; pairs with the load
-	 * in worker_pool_call_help(). */
+	 * in worker_claim_from(). */
 	atomic_store_explicit(&pool->has_sleepers, !list_is_empty(&pool->sleepers),
 			      memory_order_seq_cst);
 }
@@ -347,50 +335,28 @@ static bool worker_pool_wake(struct worker_pool *pool)
 	return sleeper != &pool->watching;
 }
 
-/* Wakes a sleeper, if there is one, for what is left in the batch. */
-static void worker_pool_call_help(struct worker_pool *pool, const struct batch *batch)
+/* Returns whether a job waits. Under the lock. */
+static bool worker_pool_has_jobs(const struct worker_pool *pool)
 {
-	/* seq_cst: after the batch was filled; pairs with worker_pool_set_asleep(). */
-	if (batch_is_empty(batch) ||
-	    !atomic_load_explicit(&pool->has_sleepers, memory_order_seq_cst))
-		return;
-	pthread_mutex_lock(&pool->lock);
-	(void)worker_pool_wake(pool);
-	pthread_mutex_unlock(&pool->lock);
-}
+	bool has_jobs = pool->lanes[JOB_LANE_PROMPT].first || pool->lanes[JOB_LANE_BULK].first;
 
-/* Returns since when the job waits that has waited longest; TW_FOREVER if none waits. Under the
- * lock. */
-static tw_duration worker_pool_waits_since(const struct worker_pool *pool)
-{
-	tw_duration since = TW_FOREVER;
-
-	for (int i = 0; i < JOB_LANES; i++)
-		if (pool->lanes[i].first && pool->lanes[i].first->submitted_at < since)
-			since = pool->lanes[i].first->submitted_at;
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		if (pool->workers[i].submitted_at < since &&
-		    !batch_is_empty(&pool->workers[i].batch))
-			since = pool->workers[i].submitted_at;
-	return since;
+	for (size_t i = 0; !has_jobs && i < worker_pool_slots(pool); i++)
+		has_jobs = !batch_is_empty(&pool->workers[i].batch);
+	return has_jobs;
 }
 
 void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 			struct job_batches *batches)
 {
 	struct lane *lane = &pool->lanes[lane_number];
-	tw_duration now = 0;
 	size_t wake = 0;
 
 	if (batches->count == 0)
 		return;
-	if (pool->most > pool->least)
-		now = clock_read_real(CLOCK_MONOTONIC);
 	pthread_mutex_lock(&pool->lock);
 	for (struct timer *batch = batches->first; batch;
 	     batch = timer_or_null(batch->link.previous)) {
 		batch->wait_group = pool->current % PARITIES;
-		batch->submitted_at = now;
 		wake++;
 	}
 	pool->submitted[pool->current % PARITIES] += batches->count;
@@ -417,13 +383,12 @@ static bool worker_take_batch(struct worker *worker)
 	struct timer *first;
 
 	pthread_mutex_lock(&pool->lock);
-	if (bulk->first && (!lane->first || pool->batches_taken % BULK_SHARE == 0))
+	if (bulk->first && (!lane->first || counter_read(&pool->batches_taken) % BULK_SHARE == 0))
 		lane = bulk;
 	first = lane->first;
 	if (first) {
 		lane->first = timer_or_null(first->link.previous);
-		worker->submitted_at = first->submitted_at;
-		pool->batches_taken++;
+		counter_add(&pool->batches_taken, 1);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	if (first)
@@ -431,13 +396,19 @@ static bool worker_take_batch(struct worker *worker)
 	return first != NULL;
 }
 
-/* Claims a job of the worker, and wakes a sleeper if that leaves more. */
+/* Claims a job of the worker, and wakes a sleeper, if there is one, for what that leaves. */
 static struct timer *worker_claim_from(struct worker *worker)
 {
+	struct worker_pool *pool = worker->pool;
 	struct timer *timer = batch_claim(&worker->batch);
 
-	if (timer)
-		worker_pool_call_help(worker->pool, &worker->batch);
+	/* seq_cst: after the batch was filled; pairs with worker_pool_set_asleep(). */
+	if (timer && !batch_is_empty(&worker->batch) &&
+	    atomic_load_explicit(&pool->has_sleepers, memory_order_seq_cst)) {
+		pthread_mutex_lock(&pool->lock);
+		(void)worker_pool_wake(pool);
+		pthread_mutex_unlock(&pool->lock);
+	}
 	return timer;
 }
 
@@ -488,20 +459,16 @@ static bool worker_sleep(struct worker *worker, struct timer_bin *bin)
 	pthread_mutex_lock(&pool->lock);
 	(void)worker_pool_tell(pool);
 	worker_pool_set_asleep(pool, sleeper, true);
-	if (worker_pool_waits_since(pool) != TW_FOREVER)
+	if (worker_pool_has_jobs(pool))
 		worker_pool_set_asleep(pool, sleeper, false);
+	else
+		pool->rests++;
 	while (sleeper->is_asleep && !pool->ending && (in_time || pool->live <= pool->least))
 		in_time = condition_wait(&sleeper->wake, &pool->lock,
 					 pool->live > pool->least ? end : TW_FOREVER);
 	stays = !sleeper->is_asleep;
 	worker_pool_set_asleep(pool, sleeper, false);
-	/* At the end all slots stay as they are: that thread joins which ends the pool. */
-	if (!stays && !pool->ending) {
-		worker->state = WORKER_LEFT;
-		pool->live--;
-		/* The watcher joins the thread. */
-		pthread_cond_signal(&pool->watching.wake);
-	}
+	pool->live -= !stays;
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
 }
@@ -549,6 +516,51 @@ static void worker_set_counts(struct worker *worker, const struct job_thread *co
 	pthread_mutex_unlock(&pool->sums_lock);
 }
 
+/* Takes the first free slot. There must be one. */
+static struct worker *worker_enter(struct worker_pool *pool)
+{
+	struct worker *worker = pool->workers;
+
+	pthread_mutex_lock(&pool->lock);
+	while (worker->is_taken)
+		worker++;
+	worker->is_taken = true;
+	pool->threads++;
+	pool->live++;
+	if (worker == &pool->workers[worker_pool_slots(pool)]) {
+		worker->pool = pool;
+		condition_init(&worker->sleeper.wake);
+		/* relaxed: see worker_pool_slots(). */
+		atomic_fetch_add_explicit(&pool->slots, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return worker;
+}
+
+/* Leaves the slot, as the thread's last step, and joins the thread that has left before it. At the
+ * pool's end all slots stay as they are: the thread that ends the pool joins the others. */
+static void worker_leave(struct worker *worker)
+{
+	struct worker_pool *pool = worker->pool;
+	struct thread left;
+	bool joins = false;
+
+	pthread_mutex_lock(&pool->lock);
+	if (!pool->ending) {
+		joins = pool->has_left;
+		left = pool->left;
+		pool->has_left = true;
+		pool->left.id = pthread_self();
+		worker->is_taken = false;
+		pool->threads--;
+		/* The pool may grow again. */
+		pthread_cond_signal(&pool->watching.wake);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (joins)
+		thread_join(&left);
+}
+
 static void *worker_run(void *argument)
 {
 	struct worker *worker = argument;
@@ -562,146 +574,116 @@ static void *worker_run(void *argument)
 	worker_do_jobs(worker, &counts);
 	job_end_thread(pool->target, &pool->setup, worker->thread.name);
 	worker_set_counts(worker, NULL);
+	worker_leave(worker);
 	return NULL;
 }
 
-/* Starts one more worker, in the first free slot. There must be one. Returns 0 or an errno value.
- * Under the lock, which it leaves meanwhile. */
+/* Starts one more worker. There must be a free slot. Returns 0 or an errno value. */
 static int worker_pool_start_worker(struct worker_pool *pool)
 {
-	struct worker *worker = pool->workers;
+	struct worker *worker = worker_enter(pool);
 	char role[12];
 	int error;
 
-	while (worker->state != WORKER_ABSENT)
-		worker++;
-	worker->state = WORKER_LIVE;
-	pool->live++;
 	snprintf(role, sizeof(role), "%d", (int)(worker - pool->workers));
-	if (worker == &pool->workers[worker_pool_slots(pool)]) {
-		worker->pool = pool;
-		condition_init(&worker->sleeper.wake);
-		/* relaxed: see worker_pool_slots(). */
-		atomic_fetch_add_explicit(&pool->slots, 1, memory_order_relaxed);
-	}
-	pthread_mutex_unlock(&pool->lock);
 	error = thread_start(&worker->thread, worker_run, worker, pool->target->name, role,
 			     &pool->setup);
-	pthread_mutex_lock(&pool->lock);
 	if (error == 0)
 		return 0;
-	worker->state = WORKER_ABSENT;
+	pthread_mutex_lock(&pool->lock);
+	worker->is_taken = false;
+	pool->threads--;
 	pool->live--;
+	pthread_mutex_unlock(&pool->lock);
 	return error;
 }
 
 /* ---- The watcher ---- */
 
-/* Returns since when a job waits for want of a worker; TW_FOREVER if none does, or if the pool may
- * not grow: then the watcher is a sleeper. Under the lock. */
-static tw_duration worker_pool_lacks_since(struct worker_pool *pool)
+/* Returns whether jobs wait for want of a worker, and the pool may grow. If not, the watcher is a
+ * sleeper, unless the pool may not grow. Under the lock. */
+static bool worker_pool_lacks_worker(struct worker_pool *pool)
 {
-	tw_duration since = TW_FOREVER;
+	bool lacks_worker = false;
 
-	if (pool->live >= pool->most)
-		return since;
+	if (pool->ending || pool->threads == pool->most)
+		return false;
 	/* Before the look at the batches, as a worker does. */
 	worker_pool_set_asleep(pool, &pool->watching, true);
 	if (pool->sleepers.previous == &pool->watching.link)
-		since = worker_pool_waits_since(pool);
-	worker_pool_set_asleep(pool, &pool->watching, since == TW_FOREVER);
-	return since;
+		lacks_worker = worker_pool_has_jobs(pool);
+	worker_pool_set_asleep(pool, &pool->watching, !lacks_worker);
+	return lacks_worker;
 }
 
-/* Counts the workers that compute or wait for a processor. Under the lock, which it leaves
- * meanwhile. */
-static size_t worker_pool_running(struct worker_pool *pool)
+/* Sleeps until the pool lacks a worker. Returns false at the pool's end. */
+static bool worker_pool_await_lack(struct worker_pool *pool)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&pool->lock);
+	while (!pool->ending && !worker_pool_lacks_worker(pool))
+		(void)condition_wait(&pool->watching.wake, &pool->lock, TW_FOREVER);
+	goes_on = !pool->ending;
+	pthread_mutex_unlock(&pool->lock);
+	return goes_on;
+}
+
+/* Sleeps for `time`. Returns whether the pool lacks a worker then, and none has slept meanwhile. */
+static bool worker_pool_lacks_still(struct worker_pool *pool, tw_duration time)
+{
+	tw_duration until = time_add(clock_read_real(CLOCK_MONOTONIC), time);
+	bool lacks_still;
+	uint64_t rests;
+
+	pthread_mutex_lock(&pool->lock);
+	rests = pool->rests;
+	while (!pool->ending && condition_wait(&pool->watching.wake, &pool->lock, until))
+		continue;
+	lacks_still = rests == pool->rests && worker_pool_lacks_worker(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return lacks_still;
+}
+
+/* Returns the number of workers that compute or wait for a processor. The system does not know
+ * those that have ended. */
+static size_t worker_pool_running(const struct worker_pool *pool)
 {
 	size_t running = 0;
 
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		if (pool->workers[i].state != WORKER_LIVE)
-			continue;
-		pthread_mutex_unlock(&pool->lock);
+	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		running += thread_is_running(&pool->workers[i].thread);
-		pthread_mutex_lock(&pool->lock);
-	}
 	return running;
 }
 
-/* Starts one more worker if too few run. Returns whether it did. Under the lock, which it leaves
- * meanwhile. */
-static bool worker_pool_grow(struct worker_pool *pool, struct watch *watch, bool is_stalled)
+/* Starts workers while the pool lacks some, and few run. */
+static void worker_pool_grow(struct worker_pool *pool)
 {
-	size_t most;
+	size_t processors = processors_available();
+	tw_duration pause = pool->patience;
+	tw_duration taken_at = 0;
+	uint64_t taken = UINT64_MAX; /* batches, when that was looked at */
 
-	if (watch->processors == 0) {
-		pthread_mutex_unlock(&pool->lock);
-		watch->processors = processors_available();
-		pthread_mutex_lock(&pool->lock);
+	while (worker_pool_lacks_still(pool, pause)) {
+		tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+		size_t most = processors;
+
+		if (taken != counter_read(&pool->batches_taken)) {
+			taken = counter_read(&pool->batches_taken);
+			taken_at = now;
+		}
+		if (now - taken_at >= stall_time)
+			most += STALL_WORKERS;
+		pause = long_pause;
+		if (worker_pool_running(pool) < most && worker_pool_start_worker(pool) == 0)
+			pause = short_pause;
 	}
-	most = watch->processors + (is_stalled ? STALL_WORKERS : 0);
-	return worker_pool_running(pool) < most && worker_pool_start_worker(pool) == 0;
-}
-
-/* Looks whether the pool is to grow. Returns when to look next. Under the lock, which it leaves
- * meanwhile unless it returns TW_FOREVER. */
-static tw_duration worker_pool_look(struct worker_pool *pool, struct watch *watch)
-{
-	tw_duration since = time_add(worker_pool_lacks_since(pool), pool->patience);
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-
-	if (since == TW_FOREVER)
-		watch->processors = 0;
-	if (since == TW_FOREVER || pool->batches_taken != watch->batches_taken) {
-		watch->batches_taken = pool->batches_taken;
-		watch->taken_at = now;
-	}
-	if (since < watch->next)
-		since = watch->next;
-	if (since > now)
-		return since;
-	watch->pause *= 2;
-	if (worker_pool_grow(pool, watch, now - watch->taken_at >= stall_time))
-		watch->pause = pause_time;
-	if (watch->pause > longest_pause)
-		watch->pause = longest_pause;
-	watch->next = now + watch->pause;
-	return watch->next;
-}
-
-/* Joins the thread of a worker that has left. Returns false if there is none. Under the lock, which
- * it leaves meanwhile. */
-static bool worker_pool_join_one(struct worker_pool *pool)
-{
-	for (size_t i = 0; i < worker_pool_slots(pool); i++) {
-		if (pool->workers[i].state != WORKER_LEFT)
-			continue;
-		pthread_mutex_unlock(&pool->lock);
-		thread_join(&pool->workers[i].thread);
-		pthread_mutex_lock(&pool->lock);
-		pool->workers[i].state = WORKER_ABSENT;
-		return true;
-	}
-	return false;
 }
 
 static void *worker_pool_watch(void *argument)
 {
-	struct worker_pool *pool = argument;
-	struct watch watch = {.pause = pause_time};
-
-	pthread_mutex_lock(&pool->lock);
-	while (!pool->ending) {
-		tw_duration next;
-
-		if (worker_pool_join_one(pool))
-			continue;
-		next = worker_pool_look(pool, &watch);
-		if (!pool->ending)
-			(void)condition_wait(&pool->watching.wake, &pool->lock, next);
-	}
-	pthread_mutex_unlock(&pool->lock);
+	while (worker_pool_await_lack(argument))
+		worker_pool_grow(argument);
 	return NULL;
 }
 
@@ -722,8 +704,10 @@ void worker_pool_end_threads(struct worker_pool *pool)
 	if (pool->has_watcher)
 		thread_join(&pool->watcher);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		if (pool->workers[i].state != WORKER_ABSENT)
+		if (pool->workers[i].is_taken)
 			thread_join(&pool->workers[i].thread);
+	if (pool->has_left)
+		thread_join(&pool->left);
 }
 
 /* Returns the bytes of a pool of `most` workers. */
@@ -744,28 +728,11 @@ void worker_pool_destroy(struct worker_pool *pool)
 	pages_unmap_aligned(pool, worker_pool_size(pool->most));
 }
 
-/* Starts the threads there are from the beginning; 0 or an errno value. */
-static int worker_pool_start(struct worker_pool *pool)
-{
-	int error = 0;
-
-	pthread_mutex_lock(&pool->lock);
-	while (error == 0 && pool->live < pool->least)
-		error = worker_pool_start_worker(pool);
-	pthread_mutex_unlock(&pool->lock);
-	if (error != 0 || pool->most == pool->least)
-		return error;
-	error = thread_start(&pool->watcher, worker_pool_watch, pool, pool->target->name, "watch",
-			     &pool->setup);
-	pool->has_watcher = error == 0;
-	return error;
-}
-
 struct worker_pool *worker_pool_create(const struct tw_options *options, struct job_target *target)
 {
 	size_t most = (size_t)options->max_workers;
 	struct worker_pool *pool = pages_map_untouched(worker_pool_size(most));
-	int error;
+	int error = 0;
 
 	if (!pool)
 		return NULL;
@@ -780,7 +747,13 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pool->current = pool->oldest = 1;
 	condition_init(&pool->watching.wake);
 	condition_init(&pool->group_is_over);
-	error = worker_pool_start(pool);
+	while (error == 0 && pool->live < pool->least)
+		error = worker_pool_start_worker(pool);
+	if (error == 0 && pool->most > pool->least) {
+		error = thread_start(&pool->watcher, worker_pool_watch, pool, target->name, "watch",
+				     &pool->setup);
+		pool->has_watcher = error == 0;
+	}
 	if (error == 0)
 		return pool;
 	worker_pool_destroy(pool);

@@ -58,11 +58,8 @@ struct timer {
 		uint64_t sequence;   /* in an ordered wheel: its last command */
 		struct drain *drain; /* for TIMER_DRAIN */
 	};
-	void *value; /* the value of a key, or the argument of a handle or alarm */
-	union {
-		uint64_t tick;            /* the wheel's, where `by_tick` */
-		tw_duration submitted_at; /* in the first timer of a batch of jobs */
-	};
+	void *value;        /* the value of a key, or the argument of a handle or alarm */
+	uint64_t tick;      /* the wheel's, where `by_tick` */
 	uint8_t job;        /* enum timer_job */
 	uint8_t reason;     /* enum tw_reason */
 	uint8_t wait_group; /* in the pool: the parity of the group that counts it */

@@ -52,10 +52,10 @@ static atomic_bool is_done[TIMERS];
 
 /* ---- Calls from the pool ---- */
 
-/* The pool assigns this struct only. */
+/* The pool assigns structs of whole words. */
 void *memcpy(void *to, const void *from, size_t size)
 {
-	assert(size == sizeof(struct job_batches));
+	assert(size % sizeof(void *) == 0);
 	for (size_t i = 0; i < size / sizeof(void *); i++)
 		((void **)to)[i] = ((void *const *)from)[i];
 	return to;
@@ -68,6 +68,11 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	now->tv_sec = 0;
 	now->tv_nsec = 1;
 	return 0;
+}
+
+void condition_init(pthread_cond_t *condition)
+{
+	(void)condition;
 }
 
 bool condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, tw_duration until)
@@ -139,17 +144,6 @@ static void submit(int first, int count)
 	worker_pool_submit(pool, JOB_LANE_PROMPT, &batches);
 }
 
-/* Takes a slot as worker_pool_start_worker() does. */
-static struct worker *slot_take(void)
-{
-	struct worker *worker = &pool->workers[pool->slots++];
-
-	worker->pool = pool;
-	worker->state = WORKER_LIVE;
-	pool->live++;
-	return worker;
-}
-
 /* Does the jobs of the worker's batch that no other worker claims. */
 static void batch_empty(struct worker *worker)
 {
@@ -212,6 +206,7 @@ static void *worker_loop(void *argument)
 	static struct job_thread counts;
 
 	worker_do_jobs(argument, &counts);
+	worker_leave(argument);
 	return NULL;
 }
 
@@ -237,21 +232,21 @@ static void threads_run(void *(*first)(void *), void *one, void *(*second)(void 
 
 static void show_batch(void)
 {
-	struct worker *worker = slot_take();
+	struct worker *worker = worker_enter(pool);
 
 	threads_run(filler_run, worker, helper_run, worker);
 }
 
 static void show_sleep(void)
 {
-	struct worker *first = slot_take();
+	struct worker *first = worker_enter(pool);
 
-	threads_run(first_run, first, sleeper_run, slot_take());
+	threads_run(first_run, first, sleeper_run, worker_enter(pool));
 }
 
 static void worker_begin(void)
 {
-	struct worker *worker = slot_take();
+	struct worker *worker = worker_enter(pool);
 
 	pthread_create(&worker->thread.id, NULL, worker_loop, worker);
 }
