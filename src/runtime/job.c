@@ -76,61 +76,6 @@ static INLINED void guard_end(const struct guard *guard)
 		guard_break(guard->target);
 }
 
-/* Ends the call of a release, drain or close function, which has returned. */
-static INLINED void job_end_call(const struct job_target *target, struct job_thread *thread)
-{
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-}
-
-static INLINED void job_release(struct work *work, enum tw_reason reason)
-{
-	if (!work->target->release)
-		return;
-	counter_add(&work->thread->counts[JOB_RUNNING], 1);
-	work->target->release(work->target->context, work->task, reason);
-	job_end_call(work->target, work->thread);
-}
-
-static INLINED void job_drain(struct work *work)
-{
-	struct drain *drain = work->timer->drain;
-
-	counter_add(&work->thread->counts[JOB_RUNNING], 1);
-	drain->each(drain->context, work->task);
-	job_end_call(work->target, work->thread);
-	drain_release(drain);
-}
-
-/* Does what job_close() does. Not inlined: the other ways need no registers for it. */
-static __attribute__((noinline)) void job_close_apart(struct job_target *target,
-						      struct timer *timer,
-						      struct job_thread *thread,
-						      struct tw_task *task)
-{
-	/* The function may free the alarm. */
-	task->run = timer_alarm(timer)->function;
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	task->run(task->value);
-	job_end_call(target, thread);
-	alarm_table_end_close(target->alarms);
-}
-
-/* Calls a close's function. */
-static INLINED void job_close(struct work *work)
-{
-	work->took = -work->began;
-	job_close_apart(work->target, work->timer, work->thread, work->task);
-}
-
-/* Whether a task may start. */
-static bool job_may_run(struct job_target *target)
-{
-	/* seq_cst: after a tw_stop that came before, the task must not start; pairs with the store
-	 * in tw_stop(). */
-	return !atomic_load_explicit(&target->stopped, memory_order_seq_cst);
-}
-
 /* now - deadline, at least 0 and at most TW_FOREVER. */
 static tw_duration lateness_at(tw_duration now, tw_duration deadline)
 {
@@ -139,23 +84,59 @@ static tw_duration lateness_at(tw_duration now, tw_duration deadline)
 	return deadline < now - TW_FOREVER ? TW_FOREVER : now - deadline;
 }
 
-/* Returns what every task gets. */
-static struct tw_task job_task(const struct job_target *target, const struct timer *timer,
-			       tw_duration now)
+/* Says when the task was due. */
+static INLINED void job_date(struct work *work)
 {
-	return (struct tw_task){.value = timer->value,
-				.deadline = timer->deadline,
-				.lateness = lateness_at(now, timer->deadline),
-				.wheel = target->wheel};
+	work->task->deadline = work->timer->deadline;
+	work->task->lateness = lateness_at(work->now, work->timer->deadline);
 }
 
-/* Calls the release or drain function. */
+/* Calls the function that gets the value of a task which does not run, as it was drained, released
+ * or stopped. */
 static INLINED void job_return(struct work *work)
 {
-	if (work->timer->job == TIMER_RELEASE)
-		job_release(work, (enum tw_reason)work->timer->reason);
-	else
-		job_drain(work);
+	struct job_target *target = work->target;
+	struct job_thread *thread = work->thread;
+	struct timer *timer = work->timer;
+
+	if (timer->job == TIMER_RUN) {
+		timer->job = TIMER_RELEASE;
+		timer->reason = TW_STOPPED;
+		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
+	}
+	job_date(work);
+	counter_add(&thread->counts[JOB_RUNNING], 1);
+	if (timer->job == TIMER_DRAIN) {
+		timer->drain->each(timer->drain->context, work->task);
+		job_end_in_child(target);
+		drain_release(timer->drain);
+	} else if (target->release) {
+		target->release(target->context, work->task, (enum tw_reason)timer->reason);
+		job_end_in_child(target);
+	}
+	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+}
+
+/* Calls a close's function. Not inlined: the other ways need no registers for it. */
+static __attribute__((noinline)) void job_close(struct job_target *target, struct timer *timer,
+						struct job_thread *thread, struct tw_task *task)
+{
+	/* The function may free the alarm. */
+	task->deadline = timer->deadline;
+	task->run = timer_alarm(timer)->function;
+	counter_add(&thread->counts[JOB_RUNNING], 1);
+	task->run(task->value);
+	job_end_in_child(target);
+	counter_subtract(&thread->counts[JOB_RUNNING], 1);
+	alarm_table_end_close(target->alarms);
+}
+
+/* Whether a task may start. */
+static bool job_may_run(struct job_target *target)
+{
+	/* seq_cst: after a tw_stop that came before, the task must not start; pairs with the store
+	 * in tw_stop(). */
+	return !atomic_load_explicit(&target->stopped, memory_order_seq_cst);
 }
 
 /* Shows the run to others. A thread that sees a part of it sees that the one before has ended. */
@@ -182,97 +163,49 @@ static INLINED void job_show(struct job_run *run, const struct tw_task *task, tw
 	atomic_store_explicit(&run->began, began, memory_order_release);
 }
 
-/* Begins a task, which is about to be called. */
-static INLINED void job_begin(struct work *work)
+/* Runs the task. A handle's or an alarm's has begun, and has not ended. */
+static INLINED void job_run(struct work *work)
 {
-	histogram_record(&work->thread->lateness, work->task->lateness);
-	job_show(&work->thread->run, work->task, work->began);
-}
-
-/* Ends a task, which has returned. */
-static INLINED void job_end(struct work *work)
-{
+	struct job_target *target = work->target;
 	struct job_thread *thread = work->thread;
 
-	work->took = time_since(clock_read_real(work->target->clock->id), work->began);
-	job_end_in_child(work->target);
+	job_date(work);
+	histogram_record(&thread->lateness, work->task->lateness);
+	job_show(&thread->run, work->task, work->began);
+	if (work->task->run)
+		work->task->run(work->task->value);
+	else
+		target->execute(target->context, work->task);
+	work->took = time_since(clock_read_real(target->clock->id), work->began);
+	job_end_in_child(target);
 	/* relaxed: see job_show(). */
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
 	histogram_record(&thread->duration, work->took);
 }
 
-/* Runs the task. A handle's or an alarm's has begun, and has not ended. */
-static INLINED void job_run(struct work *work)
-{
-	job_begin(work);
-	if (work->task->run)
-		work->task->run(work->task->value);
-	else
-		work->target->execute(work->target->context, work->task);
-	job_end(work);
-}
-
 static INLINED void job_finish_keyed(struct work *work)
 {
+	struct job_target *target = work->target;
 	struct keyed_timer *timer = timer_keyed(work->timer);
 
 	work->task->key = timer->hh.key;
 	work->task->key_size = timer->hh.keylen;
-	if (timer->timer.job != TIMER_RUN) {
-		job_return(work);
-	} else if (job_may_run(work->target)) {
+	if (timer->timer.job == TIMER_RUN && job_may_run(target))
 		job_run(work);
-	} else {
-		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(work, TW_STOPPED);
-	}
-	timer_free(work->target->store, work->thread->bin, timer);
-	limit_give(work->target->places);
+	else
+		job_return(work);
+	timer_free(target->store, work->thread->bin, timer);
+	limit_give(target->places);
 }
 
-/* Frees the alarm, or leaves it to its owner, as its end says. */
-static INLINED void job_end_alarm(struct work *work, enum alarm_end end)
-{
-	struct job_target *target = work->target;
-
-	if (end == ALARM_GONE)
-		handle_free(target->handles, &work->thread->bin->handles, timer_alarm(work->timer));
-	if (end == ALARM_BACK || end == ALARM_BACK_NOW)
-		work->thread->back = timer_alarm(work->timer);
-	if (end == ALARM_BACK_NOW)
-		event_count_hurry(target->owner);
-	else if (end == ALARM_BACK)
-		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
-}
-
-/* Ends an alarm that has not begun: it was stopped, or set later, since it was claimed. */
-static INLINED void job_pass_alarm(struct work *work, bool is_handle)
-{
-	enum alarm_end end = alarm_end(work->target->alarms, timer_alarm(work->timer),
-				       ALARM_NOT_RUN, work->target->places);
-	bool is_set = end != ALARM_ENDED && end != ALARM_GONE;
-
-	if (is_handle)
-		counter_add(&work->thread->counts[is_set ? JOB_UNBEGUN_RESET : JOB_UNBEGUN_REMOVED],
-			    1);
-	job_end_alarm(work, end);
-}
-
-/* Runs the alarm. */
-static INLINED void job_run_alarm(struct work *work)
+/* Runs an alarm that has begun. */
+static INLINED enum alarm_end job_run_alarm(struct work *work)
 {
 	struct job_target *target = work->target;
 	struct alarm *alarm = timer_alarm(work->timer);
-	bool is_handle = timer_is_handle(work->timer);
 	bool is_periodic = work->timer->class == TIMER_PERIODIC;
 	enum alarm_end end;
 
-	if (!alarm_begin(alarm, work->now, &work->task->run)) {
-		job_pass_alarm(work, is_handle);
-		return;
-	}
-	work->task->deadline = work->timer->deadline;
-	work->task->lateness = lateness_at(work->now, work->timer->deadline);
 	if (is_periodic && alarm_only_looks(alarm))
 		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
 	else
@@ -282,41 +215,55 @@ static INLINED void job_run_alarm(struct work *work)
 		work->took = -work->began;
 	end = alarm_end(target->alarms, alarm, work->now, target->places);
 	job_end_in_child(target);
-	job_end_alarm(work, end);
+	return end;
 }
 
-/* Gives back the value of a handle that does not run, unless a stop has given it to its caller. */
-static INLINED void job_return_handle(struct work *work)
+/* Ends an alarm that does not run. Its value, a handle's, goes back, unless the handle was stopped,
+ * or set later, since it was claimed. */
+static INLINED enum alarm_end job_pass_alarm(struct work *work, bool is_handle, bool may_run)
 {
+	struct job_target *target = work->target;
 	struct alarm *alarm = timer_alarm(work->timer);
+	bool goes_back =
+		is_handle && (work->timer->job != TIMER_RUN || (!may_run && alarm_take(alarm)));
+	enum alarm_end end;
 
-	if (work->timer->job != TIMER_RUN) {
+	if (goes_back) {
 		job_return(work);
-		limit_give(work->target->places);
-	} else if (alarm_take(alarm)) {
-		work->task->deadline = work->timer->deadline;
-		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
-		job_release(work, TW_STOPPED);
-		limit_give(work->target->places);
-	} else {
-		counter_add(&work->thread->counts[JOB_UNBEGUN_REMOVED], 1);
+		limit_give(target->places);
 	}
+	end = alarm_end(target->alarms, alarm, ALARM_NOT_RUN, target->places);
+	if (is_handle && !goes_back)
+		counter_add(&work->thread->counts[end == ALARM_ENDED || end == ALARM_GONE
+							  ? JOB_UNBEGUN_REMOVED
+							  : JOB_UNBEGUN_RESET],
+			    1);
+	return end;
 }
 
 static INLINED void job_finish_alarm(struct work *work)
 {
+	struct job_target *target = work->target;
+	struct alarm *alarm = timer_alarm(work->timer);
 	bool is_handle = timer_is_handle(work->timer);
+	bool may_run = work->timer->job == TIMER_RUN && job_may_run(target);
+	enum alarm_end end;
 
 	if (is_handle)
-		handle_describe(timer_alarm(work->timer), work->task);
-	if (work->timer->job == TIMER_RUN && job_may_run(work->target)) {
-		job_run_alarm(work);
-		return;
-	}
-	if (is_handle)
-		job_return_handle(work);
-	job_end_alarm(work, alarm_end(work->target->alarms, timer_alarm(work->timer), ALARM_NOT_RUN,
-				      work->target->places));
+		handle_describe(alarm, work->task);
+	if (may_run && alarm_begin(alarm, work->now, &work->task->run))
+		end = job_run_alarm(work);
+	else
+		end = job_pass_alarm(work, is_handle, may_run);
+	/* It is freed, or left to its owner. */
+	if (end == ALARM_GONE)
+		handle_free(target->handles, &work->thread->bin->handles, alarm);
+	if (end == ALARM_BACK || end == ALARM_BACK_NOW)
+		work->thread->back = alarm;
+	if (end == ALARM_BACK_NOW)
+		event_count_hurry(target->owner);
+	else if (end == ALARM_BACK)
+		event_count_notify(target->owner, EVENT_COUNT_SLEEPING);
 }
 
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
@@ -324,7 +271,7 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 	tw_duration began = clock_read_real(target->clock->id);
 	tw_duration now = clock_now_at(target->clock, began);
 	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
-	struct tw_task task = job_task(target, timer, now);
+	struct tw_task task = {.value = timer->value, .wheel = target->wheel};
 	const struct tw_task *outer = innermost;
 	struct work work = {.target = target,
 			    .thread = thread,
@@ -338,7 +285,7 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 	if (timer_has_key(timer))
 		job_finish_keyed(&work);
 	else if (timer->job == TIMER_CLOSE)
-		job_close(&work);
+		job_close(target, timer, thread, &task);
 	else
 		job_finish_alarm(&work);
 	innermost = outer;
