@@ -2,6 +2,7 @@
 #include "metric.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,59 +17,56 @@ bool metrics_prefix_is_valid(const char *prefix)
 	       strchr(first, prefix[0]);
 }
 
-static uint64_t metric_value(const struct metric *metric, const void *stats)
+void metrics_give(struct metrics *metrics)
 {
-	uint64_t value;
-
-	memcpy(&value, (const char *)stats + metric->offset, sizeof(value));
-	return value;
+	metrics->write(metrics->context, metrics->text, metrics->size);
+	metrics->size = 0;
 }
 
-void metrics_print_head(struct metrics *metrics, const char *name, const char *kind,
+void metrics_print(struct metrics *metrics, const char *format, ...)
+{
+	va_list arguments;
+	int size;
+
+	if (METRICS_PAGE_SIZE - metrics->size < METRICS_LINE_MOST)
+		metrics_give(metrics);
+	va_start(arguments, format);
+	size = vsnprintf(metrics->text + metrics->size, METRICS_PAGE_SIZE - metrics->size, format,
+			 arguments);
+	va_end(arguments);
+	metrics->size += size > 0 ? (size_t)size : 0;
+}
+
+void metrics_print_head(struct metrics *metrics, const char *name, const char *type,
 			const char *help)
 {
-	text_page_print(&metrics->page, "# HELP %s_%s %s\n# TYPE %s_%s %s\n", metrics->prefix, name,
-			help, metrics->prefix, name, kind);
-}
-
-void metrics_print_counters(struct metrics *metrics, const struct metric *list, size_t count,
-			    const void *stats)
-{
-	for (size_t i = 0; i < count; i++) {
-		char name[TEXT_LINE_MOST / 8];
-
-		snprintf(name, sizeof(name), "%s_total", list[i].name);
-		metrics_print_head(metrics, name, "counter", list[i].help);
-		text_page_print(&metrics->page, "%s_%s %" PRIu64 "\n", metrics->prefix, name,
-				metric_value(&list[i], stats));
-	}
-}
-
-void metrics_print_gauges(struct metrics *metrics, const struct metric *list, size_t count,
-			  const void *stats)
-{
-	for (size_t i = 0; i < count; i++) {
-		metrics_print_head(metrics, list[i].name, "gauge", list[i].help);
-		text_page_print(&metrics->page, "%s_%s %" PRIu64 "\n", metrics->prefix,
-				list[i].name, metric_value(&list[i], stats));
-	}
+	metrics_print(metrics, "# HELP %s_%s %s\n# TYPE %s_%s %s\n", metrics->prefix, name, help,
+		      metrics->prefix, name, type);
 }
 
 /* Prints nanoseconds as seconds, with a decimal point in every locale. */
 static void metrics_print_seconds(struct metrics *metrics, const char *name, const char *what,
 				  tw_duration time)
 {
-	text_page_print(&metrics->page, "%s_%s%s %" PRId64 ".%09" PRId64 "\n", metrics->prefix,
-			name, what, time / TW_SECOND, time % TW_SECOND);
+	metrics_print(metrics, "%s_%s%s %" PRId64 ".%09" PRId64 "\n", metrics->prefix, name, what,
+		      time / TW_SECOND, time % TW_SECOND);
 }
 
-void metrics_print_times(struct metrics *metrics, const struct metric *list, size_t count,
-			 const void *stats)
+void metrics_print_list(struct metrics *metrics, const struct metric *list, size_t count,
+			const void *stats)
 {
-	for (size_t i = 0; i < count; i++) {
-		metrics_print_head(metrics, list[i].name, "gauge", list[i].help);
-		metrics_print_seconds(metrics, list[i].name, "",
-				      (tw_duration)metric_value(&list[i], stats));
+	for (const struct metric *metric = list; metric < list + count; metric++) {
+		bool is_count = metric->kind == METRIC_COUNT;
+		char name[METRICS_LINE_MOST / 8];
+		uint64_t value;
+
+		memcpy(&value, (const char *)stats + metric->offset, sizeof(value));
+		snprintf(name, sizeof(name), "%s%s", metric->name, is_count ? "_total" : "");
+		metrics_print_head(metrics, name, is_count ? "counter" : "gauge", metric->help);
+		if (metric->kind == METRIC_TIME)
+			metrics_print_seconds(metrics, name, "", (tw_duration)value);
+		else
+			metrics_print(metrics, "%s_%s %" PRIu64 "\n", metrics->prefix, name, value);
 	}
 }
 
@@ -82,6 +80,5 @@ void metrics_print_summary(struct metrics *metrics, const char *name, const char
 	metrics_print_seconds(metrics, name, "{quantile=\"1\"}", times->max);
 	if (sum)
 		metrics_print_seconds(metrics, name, "_sum", *sum);
-	text_page_print(&metrics->page, "%s_%s_count %" PRIu64 "\n", metrics->prefix, name,
-			times->count);
+	metrics_print(metrics, "%s_%s_count %" PRIu64 "\n", metrics->prefix, name, times->count);
 }

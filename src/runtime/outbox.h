@@ -21,15 +21,21 @@
 #include "wheel/timer.h"
 #include "worker_pool.h"
 
-/* Written by the owner, read by any thread: what becomes of timers, ordered (base/counter.h). */
+/* X(name, help): what became of timers, and then how many were set: in this order nobody reads more
+ * of the former than of the latter. */
+#define TIMER_COUNTS(X)                                                             \
+	X(fired, "Timers handed over to run.")                                      \
+	X(drained, "Timers handed to drain functions.")                             \
+	X(stopped, "Timers pending, or tasks not begun, at the stop of the wheel.") \
+	X(removed, "Timers removed by key, or stopped by handle.")                  \
+	X(replaced, "Values replaced under an existing key.")                       \
+	X(moved, "Moves that found their key.")                                     \
+	X(set, "Timers armed under a new key, or by handle.")
+
+/* Written by the owner, read by any thread, ordered (base/counter.h). */
 struct timer_counts {
-	_Atomic uint64_t set;
-	_Atomic uint64_t replaced;
-	_Atomic uint64_t moved;
-	_Atomic uint64_t removed;
-	_Atomic uint64_t fired;
-	_Atomic uint64_t drained;
-	_Atomic uint64_t stopped;
+#define TIMER_COUNT(name, help) _Atomic uint64_t name;
+	TIMER_COUNTS(TIMER_COUNT)
 };
 
 struct outbox {

@@ -61,14 +61,8 @@ static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 	if (wheel->owner.out.pool)
 		worker_pool_count(wheel->owner.out.pool, stats);
 	stats_read_memory(stats, &wheel->owner);
-	/* What became of the timers before how many were set, so that it is never more. */
-	stats->fired = counter_read_ordered(&counts->fired);
-	stats->drained = counter_read_ordered(&counts->drained);
-	stats->stopped = counter_read_ordered(&counts->stopped);
-	stats->removed = counter_read_ordered(&counts->removed);
-	stats->replaced = counter_read_ordered(&counts->replaced);
-	stats->moved = counter_read_ordered(&counts->moved);
-	stats->set = counter_read_ordered(&counts->set);
+#define READ_COUNT(name, help) stats->name = counter_read_ordered(&counts->name);
+	TIMER_COUNTS(READ_COUNT)
 }
 
 enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
@@ -88,40 +82,28 @@ enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 
 /* ---- As text ---- */
 
-/* X(name, field, help): counts that only grow. */
-#define COUNTERS(X)                                                                            \
-	X("set", set, "Timers armed under a new key, or by handle.")                           \
-	X("replaced", replaced, "Values replaced under an existing key.")                      \
-	X("moved", moved, "Moves that found their key.")                                       \
-	X("removed", removed, "Timers removed by key, or stopped by handle.")                  \
-	X("fired", fired, "Timers handed over to run.")                                        \
-	X("drained", drained, "Timers handed to drain functions.")                             \
-	X("stopped", stopped, "Timers pending, or tasks not begun, at the stop of the wheel.") \
-	X("refused", refused, "Calls that returned TW_FULL.")
+#define WHEEL_METRIC(kind, name, field, help) METRIC(METRIC_##kind, tw_stats, name, field, help)
+#define WHEEL_COUNT(name, help) WHEEL_METRIC(COUNT, #name, name, help),
 
-/* X(name, field, help): states. */
-#define GAUGES(X)                                                                              \
-	X("pending", pending, "Timers armed and not yet handed over.")                         \
-	X("unfinished", unfinished, "Unfinished tasks, releases and drain calls in the pool.") \
-	X("running", running, "Tasks, releases and drain functions running now.")              \
-	X("workers", workers, "Threads that run tasks.")                                       \
-	X("memory_bytes", memory, "Memory that the wheel has from the system.")                \
-	X("memory_in_use_bytes", memory_in_use, "Memory in use by timers.")
-
-/* X(name, field, help): lengths of time. */
-#define TIMES(X) \
-	X("longest_running_seconds", longest_running.took, "Time so far of the longest task.")
-
-#define WHEEL_METRIC(name, field, help) METRIC(tw_stats, name, field, help),
+static const struct metric wheel_metrics[] = {
+	WHEEL_METRIC(COUNT, "refused", refused, "Calls that returned TW_FULL."),
+	WHEEL_METRIC(STATE, "pending", pending, "Timers armed and not yet handed over."),
+	WHEEL_METRIC(STATE, "unfinished", unfinished,
+		     "Unfinished tasks, releases and drain calls in the pool."),
+	WHEEL_METRIC(STATE, "running", running, "Tasks, releases and drain functions running now."),
+	WHEEL_METRIC(STATE, "workers", workers, "Threads that run tasks."),
+	WHEEL_METRIC(STATE, "memory_bytes", memory, "Memory that the wheel has from the system."),
+	WHEEL_METRIC(STATE, "memory_in_use_bytes", memory_in_use, "Memory in use by timers."),
+	WHEEL_METRIC(TIME, "longest_running_seconds", longest_running.took,
+		     "Time so far of the longest task."),
+	TIMER_COUNTS(WHEEL_COUNT) /* with its own commas */
+};
 
 enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void *context,
 				const char *prefix)
 {
-	static const struct metric counters[] = {COUNTERS(WHEEL_METRIC)};
-	static const struct metric gauges[] = {GAUGES(WHEEL_METRIC)};
-	static const struct metric times[] = {TIMES(WHEEL_METRIC)};
-	struct metrics metrics = {.prefix = prefix ? prefix : "tw_wheel",
-				  .page = {.write = write, .context = context}};
+	struct metrics metrics = {
+		.prefix = prefix ? prefix : "tw_wheel", .write = write, .context = context};
 	struct tw_stats stats;
 	enum tw_status status;
 
@@ -130,13 +112,12 @@ enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void
 	status = tw_get_stats(wheel, &stats);
 	if (status != TW_OK)
 		return status;
-	metrics_print_counters(&metrics, counters, sizeof(counters) / sizeof(counters[0]), &stats);
-	metrics_print_gauges(&metrics, gauges, sizeof(gauges) / sizeof(gauges[0]), &stats);
-	metrics_print_times(&metrics, times, sizeof(times) / sizeof(times[0]), &stats);
+	metrics_print_list(&metrics, wheel_metrics,
+			   sizeof(wheel_metrics) / sizeof(wheel_metrics[0]), &stats);
 	metrics_print_summary(&metrics, "lateness_seconds", "Lateness of tasks.", &stats.lateness,
 			      NULL);
 	metrics_print_summary(&metrics, "task_seconds", "Duration of tasks.", &stats.task_duration,
 			      NULL);
-	text_page_give(&metrics.page);
+	metrics_give(&metrics);
 	return TW_OK;
 }
