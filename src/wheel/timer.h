@@ -55,7 +55,7 @@ struct timer {
 	tw_duration deadline; /* nanoseconds, not rounded to a tick */
 	struct list link;     /* in a slot, later in a batch of jobs */
 	union {
-		uint64_t sequence;   /* in an ordered wheel: its last command */
+		uint64_t sequence;   /* in an ordered wheel: the number of its last command */
 		struct drain *drain; /* for TIMER_DRAIN */
 	};
 	void *value;        /* the value of a key, or the argument of a handle or alarm */

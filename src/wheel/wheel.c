@@ -6,13 +6,12 @@
  *   coming   after its slot came up, to be re-filed if it is not due
  *   due      after its slot came up, to expire if it is due
  *   late     left over from `due` when a later tick came; not in an ordered wheel
- *   unsorted due, on the way from `coming` to `due`; only in an ordered wheel
+ *   next     due, on the way to `due`; only in an ordered wheel
  *
  * Invariants:
  *   a timer is in one place
  *   no timer in a slot is due
- *   the timers in an ordered wheel's `due` are due, in order, and follow in order all timers in
- *     `coming` and `unsorted`
+ *   the timers in an ordered wheel's `due` and `next` are due, and those in `due` are in order
  *
  * A slot comes up as a whole list. wheel_expire() examines its timers one by one, a bounded number
  * a call, so that a crowded slot stalls nothing else. The lists in `coming` take turns, so that a
@@ -29,12 +28,13 @@
  * patience, or, in a coarser slot, the span by which the slot comes up early. In an ordered wheel
  * no timer overtakes, so there each move to a later tick rewrites only the deadline.
  *
- * Order: slots are not filled in the order of commands, since an older timer may come down from a
- * coarser slot after a newer one was filed. Each command gives its timer the next sequence number.
- * An ordered wheel puts every slot that comes up into `coming`, examines each timer in bounded
- * steps, and then sorts those that are due, in one step, before any of them expires. The tasks of a
- * tick take longer than their sort, and run one after the other in any case. Timers added or moved
- * to now meanwhile are last in order, and wait in `due`.
+ * Order: an ordered wheel expires one batch after the other. Every slot that comes up goes to
+ * `coming`, whose timers are examined in bounded steps. Those that are due are added to `next`, and
+ * so are timers that become due by a command. When `due` is empty, `next` is sorted in one step and
+ * becomes `due`. The tasks of a batch take longer than its sort, and run one after the other in any
+ * case. Slots are not filled in the order of commands, since an older timer may come down from a
+ * coarser slot after a newer one was filed. So each command gives its timer the next sequence
+ * number, which decides between equal deadlines.
  */
 #include "wheel.h"
 
@@ -43,7 +43,6 @@
 
 #include "base/prefetch.h"
 #include "wheel_layout.h"
-#include "wheel_sort.h"
 
 /* In an ordered wheel these timers, re-filed or found due, count as one timer handled. */
 enum { COMING_STEPS = 8 };
@@ -89,7 +88,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 	wheel->due_until = INT64_MIN;
 	list_init(&wheel->due);
 	list_init(&wheel->late);
-	list_init(&wheel->unsorted);
+	list_init(&wheel->next);
 	wheel->is_sorted = true;
 	for (int i = 0; i < WHEEL_COMING; i++)
 		list_init(&wheel->coming[i]);
@@ -124,6 +123,27 @@ static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 		levels_place(wheel, timer, tick);
 }
 
+/* Returns whether the timer with link `a` comes before that with link `b` in an ordered wheel. */
+static bool link_is_before(struct list *a, struct list *b)
+{
+	const struct timer *first = timer_of_link(a);
+	const struct timer *second = timer_of_link(b);
+
+	if (first->deadline != second->deadline)
+		return first->deadline < second->deadline;
+	return first->sequence < second->sequence;
+}
+
+/* Adds a due timer to the next batch of an ordered wheel. */
+static void wheel_add_to_next(struct wheel *wheel, struct timer *timer)
+{
+	struct list *next = &wheel->next;
+
+	if (!list_is_empty(next))
+		wheel->is_sorted &= !link_is_before(&timer->link, next->previous);
+	list_append(next, &timer->link);
+}
+
 static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
@@ -131,10 +151,12 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 	/* That makes each move take it from where its tick has put it. */
 	if (timer->by_tick && wheel->due_until < timer->deadline)
 		wheel->due_until = timer->deadline;
-	if (wheel_is_due(wheel, timer))
-		wheel_link(wheel, &wheel->due, timer);
-	else
+	if (!wheel_is_due(wheel, timer))
 		wheel_place_in_slot(wheel, timer);
+	else if (wheel->ordered)
+		wheel_add_to_next(wheel, timer);
+	else
+		wheel_link(wheel, &wheel->due, timer);
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
@@ -195,9 +217,9 @@ static inline struct list *wheel_next_coming(struct wheel *wheel)
 
 bool wheel_is_busy(struct wheel *wheel)
 {
-	/* `unsorted` has timers only while there are lists to re-file, or were. */
 	if (wheel->ordered)
-		return wheel->coming_used != 0 || !list_is_empty(&wheel->due);
+		return wheel->coming_used != 0 || !list_is_empty(&wheel->due) ||
+		       !list_is_empty(&wheel->next);
 	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->late) ||
 	       wheel_next_coming(wheel);
 }
@@ -259,19 +281,71 @@ static void wheel_take_out(struct wheel *wheel, struct list *coming, struct time
 	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
-/* Puts a due timer behind the others that are to be sorted. */
-static void wheel_add_unsorted(struct wheel *wheel, struct timer *timer)
+/* Merges two runs, which may be empty. */
+static struct list *run_merge(struct list *a, struct list *b)
 {
-	struct list *unsorted = &wheel->unsorted;
+	struct list *first;
+	struct list **end = &first;
 
-	if (!list_is_empty(unsorted))
-		wheel->is_sorted &= !wheel_sort_is_before(&timer->link, unsorted->previous);
-	list_append(unsorted, &timer->link);
+	while (a && b) {
+		struct list **lesser = link_is_before(b, a) ? &b : &a;
+
+		*end = *lesser;
+		end = &(*end)->next;
+		*lesser = *end;
+		/* A long run lies in no cache. */
+		if (*end) {
+			prefetch_to_write((*end)->next);
+			prefetch_to_read(&timer_of_link((*end)->next)->deadline);
+		}
+	}
+	*end = a ? a : b;
+	return first;
 }
 
-/* Examines timers that came up in an ordered wheel, and sorts them after the last. Returns true
- * while there are more to examine before a timer may expire. */
-static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
+/* Cuts the first run of timers in order off a list that ends with NULL, and returns it. */
+static struct list *list_cut_run(struct list **rest)
+{
+	struct list *run = *rest;
+	struct list *last = run;
+
+	while (last->next && !link_is_before(last->next, last))
+		last = last->next;
+	*rest = last->next;
+	last->next = NULL;
+	return run;
+}
+
+/* Sorts by a natural merge sort: with r runs each timer is merged about log2 r times. Runs are
+ * merged as a binary counter counts: runs[i] has 2^i runs merged into one, or none. */
+static __attribute__((noinline)) void list_sort(struct list *list)
+{
+	struct list *runs[48] = {NULL}; /* 2^48 timers are more than fit into memory */
+	struct list *all = NULL;
+	struct list *rest;
+
+	list->previous->next = NULL;
+	rest = list->next; /* NULL if the list is empty */
+	while (rest) {
+		struct list *run = list_cut_run(&rest);
+		size_t level = 0;
+
+		for (; runs[level]; level++) {
+			run = run_merge(runs[level], run);
+			runs[level] = NULL;
+		}
+		runs[level] = run;
+	}
+	for (size_t level = 0; level < sizeof(runs) / sizeof(runs[0]); level++)
+		all = run_merge(runs[level], all);
+	for (list_init(list); all; all = rest) {
+		rest = all->next;
+		list_append(list, all);
+	}
+}
+
+/* Examines timers that came up in an ordered wheel. Returns true while there are more. */
+static bool wheel_gather(struct wheel *wheel)
 {
 	unsigned left = COMING_STEPS;
 
@@ -287,31 +361,34 @@ static __attribute__((noinline)) bool wheel_gather(struct wheel *wheel)
 			return true;
 		wheel_take_out(wheel, coming, timer);
 		if (wheel_is_due(wheel, timer))
-			wheel_add_unsorted(wheel, timer);
+			wheel_add_to_next(wheel, timer);
 		else
 			wheel_place_in_slot(wheel, timer);
 	}
-	if (!wheel->is_sorted)
-		wheel_sort(&wheel->unsorted);
-	wheel->is_sorted = true;
-	/* They go before the timers in `due`. */
-	list_append_all(&wheel->unsorted, &wheel->due);
-	list_append_all(&wheel->due, &wheel->unsorted);
 	return false;
+}
+
+/* Begins the next batch of an ordered wheel, or takes a step towards it. */
+static __attribute__((noinline)) void wheel_begin_batch(struct wheel *wheel)
+{
+	if (wheel_gather(wheel))
+		return;
+	if (!wheel->is_sorted)
+		list_sort(&wheel->next);
+	wheel->is_sorted = true;
+	list_append_all(&wheel->due, &wheel->next);
 }
 
 struct timer *wheel_expire_next(struct wheel *wheel)
 {
-	struct timer *timer;
+	struct list *link;
 
-	if (wheel->coming_used != 0 && wheel_gather(wheel))
-		return NULL;
 	if (list_is_empty(&wheel->due))
-		return NULL;
+		wheel_begin_batch(wheel);
 	/* Each move takes what is no longer due out of that list. */
-	timer = timer_of_link(list_take_first(&wheel->due));
-	assert(wheel_is_due(wheel, timer));
-	return timer;
+	link = list_take_first(&wheel->due);
+	assert(!link || wheel_is_due(wheel, timer_of_link(link)));
+	return link ? timer_of_link(link) : NULL;
 }
 
 /* Returns the list with the next timer to examine, or NULL: new due timers first, left-over timers
@@ -409,7 +486,7 @@ size_t wheel_check(struct wheel *wheel)
 {
 	size_t count = wheel_check_list(wheel, &wheel->due, 0) +
 		       wheel_check_list(wheel, &wheel->late, 0) +
-		       wheel_check_list(wheel, &wheel->unsorted, 0);
+		       wheel_check_list(wheel, &wheel->next, 0);
 
 	for (int i = 0; i < WHEEL_COMING; i++) {
 		assert(list_is_empty(&wheel->coming[i]) || wheel->coming_used >> i & 1);

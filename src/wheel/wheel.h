@@ -26,10 +26,12 @@ const char *wheel_layout_name(enum tw_layout layout);
 /*
  * Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory.
  *
- * The timers of an ordered wheel expire by tick, and within a tick in the order of their last
- * command. Any other may be advanced while it is busy: timers that became due just now then expire
- * before those left over from earlier ticks, so that a crowd in one tick does not delay the next
- * ticks. `patience` is the time in which the caller works off a crowd.
+ * The timers of an ordered wheel expire tick by tick, in the order of their deadlines, and of equal
+ * deadlines in that of their last commands; one that becomes due by a command while others of its
+ * tick expire may come after some that are later. Any other wheel may be advanced while it is busy:
+ * timers that became due just now then expire before those left over from earlier ticks, so that a
+ * crowd in one tick does not delay the next ticks. `patience` is the time in which the caller works
+ * off a crowd.
  */
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
 			   bool ordered, tw_duration patience);
@@ -68,7 +70,7 @@ void wheel_put_off(struct wheel *wheel);
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
 /* Takes the next timer that is due out of an ordered wheel. Returns NULL if there is none, or,
  * where the wheel is still busy, if a few more have been examined. None expires until all timers of
- * the tick are sorted, which one call does; any other takes a bounded time. */
+ * the batch are sorted, which one call does; any other takes a bounded time. */
 struct timer *wheel_expire_next(struct wheel *wheel);
 /* Returns whether the timers of the last wheel_expire() were left over or re-filed too late. One
  * call never mixes these with others. */

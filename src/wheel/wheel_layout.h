@@ -71,8 +71,8 @@ struct wheel {
 	uint64_t coming_used; /* bit i: coming[i] may have timers */
 	unsigned coming_turn; /* the list whose turn it is */
 	unsigned coming_seen; /* timers examined in this turn */
-	struct list unsorted; /* due timers from `coming`, in an ordered wheel */
-	bool is_sorted;       /* each of them was put there in order */
+	struct list next;     /* due timers of the next batch, in an ordered wheel */
+	bool is_sorted;       /* `next` is in order */
 	union {
 		struct levels levels;
 		struct rounds rounds;

@@ -42,7 +42,6 @@ struct model_value {
 	uint64_t fate_order; /* the place of its fate among the commands */
 	uint64_t drains;     /* drains over before it was set */
 	bool is_undone;      /* by a command of its user, or owed in the exact case */
-	bool is_overdue;     /* set in the past by a task, in the exact case */
 	bool is_loose;       /* too many windows */
 	bool is_visited;     /* by the walk under way, in the exact case */
 	unsigned windows;
@@ -213,12 +212,7 @@ static void judge_exactly(struct model *model, struct model_value *value, enum m
 
 	if (way == WAY_TAKEN)
 		return;
-	if (value->is_overdue) {
-		if (window->order <= model->overdue_order)
-			value_fail(value, now, "timers of the past change places");
-		model->overdue_order = window->order;
-		model->overdue--;
-	} else if (model->owed_first < model->owed_count) {
+	if (model->owed_first < model->owed_count) {
 		if (!owed_take(model, value_token(value), way))
 			value_fail(value, now, "something else must come first, or otherwise");
 	} else if (value->is_undone || way != WAY_RUN) {
@@ -226,8 +220,6 @@ static void judge_exactly(struct model *model, struct model_value *value, enum m
 	} else {
 		if (now < model->now || now > model->target)
 			value_fail(value, now, "the clock is not where the call moves it");
-		if (now > model->now && model->overdue > 0)
-			value_fail(value, now, "timers of the past must come first");
 		model->now = now;
 		model->pending--;
 	}
@@ -342,7 +334,7 @@ void *model_offer(struct wheel_user *user, unsigned key, tw_duration low)
 	value->key = key;
 	value->fate = OFFERED;
 	value->drains = atomic_load_explicit(&model->drains_ended, memory_order_relaxed);
-	value->is_undone = value->is_overdue = value->is_visited = false;
+	value->is_undone = value->is_visited = false;
 	value->is_loose = user->is_loose;
 	value->windows = 0;
 	(void)value_add_window(value, low, false);
@@ -371,18 +363,7 @@ void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duratio
 		return;
 	model_undo(user, key, WAY_REPLACED);
 	user->current[key] = token;
-	if (!model->is_exact)
-		return;
-	model->pending++;
-	if (high > model->now)
-		return;
-	if (model->in_task) {
-		value->is_undone = value->is_overdue = true;
-		model->overdue++;
-		model->pending--;
-	} else {
-		leave(model, value, WAY_RUN, false);
-	}
+	model->pending += model->is_exact;
 }
 
 void model_refuse(struct model *model, void *token)
@@ -507,7 +488,7 @@ static void judge_key(struct model_value *value, const struct tw_task *task, tw_
 }
 
 /* Inline, with a manual clock, a timer runs in its tick, and one user's timers of a tick run in the
- * order of commands. */
+ * order of deadlines, equal ones in that of commands. */
 static void judge_tick(struct model_value *value, const struct window *window, tw_duration deadline,
 		       tw_duration now)
 {
@@ -521,9 +502,12 @@ static void judge_tick(struct model_value *value, const struct window *window, t
 		return;
 	if (now != tick_at(model, deadline))
 		value_fail(value, now, "a timer runs in another tick");
-	if (user->last_tick == now && window->order < user->last_order)
+	if (user->last_tick == now &&
+	    (deadline < user->last_deadline ||
+	     (deadline == user->last_deadline && window->order < user->last_order)))
 		value_fail(value, now, "two timers of one tick change places");
 	user->last_tick = now;
+	user->last_deadline = deadline;
 	user->last_order = window->order;
 }
 

@@ -86,9 +86,6 @@ struct model {
 	size_t owed_count;
 	size_t owed_most;
 	uint64_t groups;
-	/* These were set in the past by tasks: they come in this order, at any time of the tick. */
-	size_t overdue;
-	uint64_t overdue_order;
 };
 
 /* Makes the model's wheel: its context, release and execute functions are the model's. */

@@ -55,6 +55,9 @@ static void timer_arm(struct model_timer *timer, tw_duration delay)
 	timer->is_armed = true;
 	timer->deadline = time_of(model, delay);
 	timer->at_once = delay <= 0;
+	/* It may run before the next drive, after others of the tick. */
+	if (timer->at_once)
+		model->users->timers->last_time = -1;
 	timer->order = ++model->commands;
 	timer->is_moved = false;
 }
@@ -79,6 +82,18 @@ static tw_duration timer_time(const struct model_timer *timer)
 	return (timer->deadline + interval - 1) / interval * interval;
 }
 
+/* The timers of a tick run in the order of deadlines, equal ones in that of commands. */
+static void timer_judge_order(struct model_timer *timer, struct timer_set *timers, tw_duration now)
+{
+	if (timers->last_time == now &&
+	    (timer->deadline < timers->last_deadline ||
+	     (timer->deadline == timers->last_deadline && timer->order < timers->last_order)))
+		model_fail(timer->model, "two timers of one tick change places");
+	timers->last_time = now;
+	timers->last_deadline = timer->deadline;
+	timers->last_order = timer->order;
+}
+
 static void timer_judge_exactly(struct model_timer *timer, tw_duration now)
 {
 	struct model *model = timer->model;
@@ -90,13 +105,9 @@ static void timer_judge_exactly(struct model_timer *timer, tw_duration now)
 			   (long long)timer_time(timer));
 	if (tw_current_task()->deadline != timer->deadline)
 		model_fail(model, "a timer runs with another deadline");
-	if (timers->last_time == now && timer->order < timers->last_order && !timer->is_moved)
-		model_fail(model, "two timers of one tick change places");
-	if (timers->last_time != now)
-		timers->last_order = 0;
-	timers->last_time = model->now = now;
+	model->now = now;
 	if (!timer->is_moved)
-		timers->last_order = timer->order;
+		timer_judge_order(timer, timers, now);
 	timer_disarm(timer);
 	if (timer->kind == ONE_SHOT)
 		return;

@@ -58,7 +58,8 @@ struct timer_set {
 	_Atomic unsigned count;
 	struct model_timer *timers;
 	/* These are for the exact case. */
-	tw_duration last_time;
+	tw_duration last_time; /* a run's, after all that were set to run at once */
+	tw_duration last_deadline;
 	uint64_t last_order;
 };
 

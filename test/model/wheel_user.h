@@ -29,8 +29,9 @@ struct wheel_user {
 	size_t next_value;
 	void **current; /* tokens by key: the last accepted ones */
 	struct model_alarm alarms[MODEL_ALARMS];
-	/* These are the last tick and order of its timers that ran inline. */
+	/* These are the last tick, deadline and order of its timers that ran inline. */
 	tw_duration last_tick;
+	tw_duration last_deadline;
 	uint64_t last_order;
 };
 
