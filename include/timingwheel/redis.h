@@ -732,10 +732,10 @@ struct tw_redis_job {
 	/* How late the claim was; in a handler or a report, how late the run began. */
 	tw_duration lateness;
 	unsigned shard;
-	const char *name_space;               /* the task's namespace */
-	const char *group;                    /* the task's group; NULL means none */
-	const struct tw_redis_series *series; /* the batch's: how the task recurs, or NULL */
-	uint64_t reserved[4];                 /* for later versions; must be 0 */
+	const char *name_space; /* the task's namespace */
+	const char *group;      /* the task's group; NULL means none */
+	const void *series;     /* the batch's: how the task recurs, or NULL */
+	uint64_t reserved[4];   /* for later versions; must be 0 */
 };
 
 /* A batch: jobs claimed together, with the memory that they point to. Only `name_space` belongs to
@@ -1056,26 +1056,24 @@ TW_API tw_duration tw_redis_bucket_bound(unsigned bucket);
 
 /* A worker's counts of each namespace, X(field, type, help): a counter rises from the worker's
  * start on, a gauge is a current number. */
-#define TW_REDIS_NAMESPACE_COUNTS(X)                                                         \
-	X(claimed, counter, "Runs taken on lease.")                                          \
-	X(done, counter, "Runs that were done.")                                             \
-	X(retried, counter, "Runs that failed and will be retried.")                         \
-	X(dead, counter,                                                                     \
-	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")    \
-	X(stale, counter, "Runs overtaken by another run or a new task.")                    \
-	X(released, counter, "Runs returned to Redis because the worker stopped.")           \
-	X(unconfirmed, counter, "Runs whose end Redis did not confirm; they may run again.") \
-	X(snoozed, counter, "Runs postponed by their handler or receiver.")                  \
-	X(put_off, counter, "Runs returned to Redis because their host did not answer.")     \
-	X(skipped, counter,                                                                  \
-	  "Tasks and occurrences not run because they would have begun too late.")           \
-	X(extended, counter, "Lease extensions.")                                            \
-	X(unscheduled, counter,                                                              \
-	  "Runs returned to Redis because this worker can't compute the next due time: it "  \
-	  "lacks the time zone.")                                                            \
-	X(claims, counter, "Script calls that claim tasks.")                                 \
-	X(hints, counter, "Hints received, for example of earlier due times.")               \
-	X(held, gauge, "Tasks on lease: waiting to run, running, or to be acknowledged.")    \
+#define TW_REDIS_NAMESPACE_COUNTS(X)                                                           \
+	X(claimed, counter, "Runs taken on lease.")                                            \
+	X(done, counter, "Runs that were done.")                                               \
+	X(retried, counter, "Runs that failed and will be retried.")                           \
+	X(dead, counter,                                                                       \
+	  "Tasks made dead letters: by a failed run, or because all attempts had begun.")      \
+	X(stale, counter, "Runs overtaken by another run or a new task.")                      \
+	X(released, counter, "Runs returned to Redis because the worker stopped.")             \
+	X(unconfirmed, counter, "Runs whose end Redis did not confirm; they may run again.")   \
+	X(snoozed, counter, "Runs postponed by their handler or receiver.")                    \
+	X(put_off, counter,                                                                    \
+	  "Runs returned to Redis: their host did not answer, or their time zone is unknown.") \
+	X(skipped, counter,                                                                    \
+	  "Tasks and occurrences not run because they would have begun too late.")             \
+	X(extended, counter, "Lease extensions.")                                              \
+	X(claims, counter, "Script calls that claim tasks.")                                   \
+	X(hints, counter, "Hints received, for example of earlier due times.")                 \
+	X(held, gauge, "Tasks on lease: waiting to run, running, or to be acknowledged.")      \
 	X(running, gauge, "Tasks that are running.")
 
 /* The counts of the worker as a whole. While Redis is unavailable, losses is higher than

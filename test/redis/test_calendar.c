@@ -370,7 +370,7 @@ STORED(fixture, zone_that_a_worker_does_not_know_is_counted)
 	runs_init(&runs, 100);
 	runs_attach(&runs, &options);
 	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.unscheduled);
+	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.put_off);
 	worker_destroy(worker);
 	assert_int_equal(runs_count(&runs), 0);
 	assert_entry_begins(fixture, "a", "1 0 skip cron Nowhere/Land 0 * * * *");

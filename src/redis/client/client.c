@@ -440,17 +440,6 @@ static enum tw_status key_call(struct tw_redis *redis, const struct script *scri
 	return call_conclude(redis, call, call_ask(redis, call), NULL);
 }
 
-/* Begins a cancel. The entry that says how the task recurs, the next time and the hint follow. */
-static struct eval *cancel_begin(const struct tw_redis *redis, struct call *call, const void *key,
-				 size_t key_size, enum tw_redis_scope scope)
-{
-	eval_begin(&call->eval, &script_cancel, &redis->space,
-		   space_shard(&redis->space, key, key_size));
-	eval_argument(&call->eval, key, key_size);
-	eval_number(&call->eval, scope == TW_REDIS_WHOLE);
-	return &call->eval;
-}
-
 /* Looks how the task recurs that a cancel has found, computes when it is due next, and cancels the
  * present occurrence. */
 static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, const void *key,
@@ -468,7 +457,9 @@ static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, co
 		return status;
 	reply = call->eval.reply;
 	call->eval.reply = NULL;
-	cancel_begin(redis, call, key, key_size, TW_REDIS_OCCURRENCE);
+	eval_begin(&call->eval, &script_cancel, &redis->space, call->eval.shard);
+	eval_argument(&call->eval, key, key_size);
+	eval_number(&call->eval, 0);
 	eval_text(&call->eval, reply->elements ? reply->element[4]->str : "");
 	if (reply->elements && recurrence_read(&how, reply->element[4]->str))
 		status = recurrence_next(&how, reply->element[0]->integer, 0, &next_ms);
@@ -486,7 +477,6 @@ enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t k
 {
 	static const int recurs = -4;
 	struct call *call;
-	struct eval *eval;
 	enum tw_status status;
 
 	if (scope > TW_REDIS_WHOLE)
@@ -494,13 +484,12 @@ enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t k
 	status = call_enter(redis, &script_cancel, key, key_size, &call);
 	if (status != TW_OK)
 		return status;
-	eval = cancel_begin(redis, call, key, key_size, scope);
-	eval_text(eval, "");
-	recurrence_write_next(eval, recurrence_end, 0);
-	eval_hint(eval);
+	eval_argument(&call->eval, key, key_size);
+	eval_number(&call->eval, scope == TW_REDIS_WHOLE);
+	eval_hint(&call->eval);
 	status = call_ask(redis, call);
 	/* If the task recurs in another way by then, it is looked at again. */
-	while (status == TW_OK && eval_integer(eval, 0, 0) == recurs)
+	while (status == TW_OK && eval_integer(&call->eval, 0, 0) == recurs)
 		status = cancel_again(redis, call, key, key_size);
 	return call_conclude(redis, call, status, NULL);
 }

@@ -69,7 +69,7 @@ static tw_duration lateness_of(int64_t now_us, int64_t due_ms)
 static bool series_read(struct batch *batch, struct tw_redis_job *job, size_t index, int64_t now_us,
 			int64_t oldest_ms)
 {
-	struct tw_redis_series *series = &batch->series[index];
+	struct series *series = &batch->series[index];
 	char *entry = batch->reply->element[CLAIM_ENTRIES]->element[index]->str;
 
 	if (!recurrence_read(&series->how, entry))
@@ -80,7 +80,7 @@ static bool series_read(struct batch *batch, struct tw_redis_job *job, size_t in
 }
 
 /* Returns how many occurrences a job that is too late leaves out. */
-static size_t skipped_count(const struct tw_redis_series *series)
+static size_t skipped_count(const struct series *series)
 {
 	const struct recurrence *how = series ? &series->how : NULL;
 
@@ -101,13 +101,11 @@ static enum fate fate_of(struct batch *batch, struct tw_redis_job *job, size_t i
 	if (!record_size)
 		return FATE_LOST;
 	if (batch->series &&
-	    !series_read(batch, job, index, now_us, is_late ? now_ms - grace_ms : 0)) {
-		batch->unscheduled++;
+	    !series_read(batch, job, index, now_us, is_late ? now_ms - grace_ms : 0))
 		return FATE_UNKNOWN;
-	}
 	if (batch->fates[index] == FATE_BROKEN)
 		return FATE_BROKEN;
-	if (job->series && recurrence_is_ahead(&job->series->how, now_ms))
+	if (job->series && recurrence_is_ahead(&batch->series[index].how, now_ms))
 		return FATE_AHEAD;
 	if (job->attempt > job->max_attempts)
 		return FATE_SPENT;
@@ -168,7 +166,7 @@ static struct batch *batch_create(size_t count, bool has_series)
 	jobs = (struct tw_redis_job *)(batch + 1);
 	batch->shown.jobs = jobs;
 	batch->records = (struct record *)(jobs + count);
-	batch->series = (struct tw_redis_series *)(batch->records + count);
+	batch->series = (struct series *)(batch->records + count);
 	batch->fates = (enum fate *)(batch->series + (has_series ? count : 0));
 	batch->series = has_series ? batch->series : NULL;
 	return batch;
@@ -326,7 +324,7 @@ void endings_begin(struct eval *eval, const struct space *space, unsigned shard)
 
 /* Writes when the task is due next, if it ends now. Times that have passed since the claim count as
  * missed. Where the calendar can't be read now, the time that the claim has found is good, too. */
-static void series_write(struct eval *eval, const struct tw_redis_series *series)
+static void series_write(struct eval *eval, const struct series *series)
 {
 	int64_t next_ms = series ? series->next_ms : recurrence_end;
 	int64_t now_ms = 0;

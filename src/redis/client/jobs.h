@@ -16,7 +16,7 @@
 #include "recurrence.h"
 
 /* A series is what a job of a recurring task has: how it recurs, and when it is due next. */
-struct tw_redis_series {
+struct series {
 	struct recurrence how;
 	int64_t next_ms;  /* the next due time if the occurrence had ended when it was claimed */
 	int64_t ahead_us; /* the server's clock, less the monotonic clock here */
@@ -38,15 +38,14 @@ enum fate {
 struct batch {
 	struct tw_redis_batch shown; /* what the program has; it is the first field */
 
-	redisReply *reply;              /* the jobs point into it */
-	struct record *records;         /* one for each job */
-	enum fate *fates;               /* one for each job */
-	struct tw_redis_series *series; /* one for each job, if one recurs */
-	size_t bytes;                   /* the size of all records */
+	redisReply *reply;      /* the jobs point into it */
+	struct record *records; /* one for each job */
+	enum fate *fates;       /* one for each job */
+	struct series *series;  /* one for each job, if one recurs */
+	size_t bytes;           /* the size of all records */
 
-	tw_duration next;   /* until the shard's next look; 0 means now */
-	size_t skipped;     /* tasks and occurrences that would have begun too late */
-	size_t unscheduled; /* tasks whose next times could not be computed here */
+	tw_duration next; /* until the shard's next look; 0 means now */
+	size_t skipped;   /* tasks and occurrences that would have begun too late */
 
 	size_t held; /* jobs that have not ended; for the worker */
 };

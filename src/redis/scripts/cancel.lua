@@ -1,8 +1,8 @@
 -- with: leased hint group
 -- Takes a task out, or gives a recurring one its next occurrence. ARGV: key, and either 1: none is
--- to follow, or 0; then the entry in `every` that the next was computed from ("": none yet), when
--- it is due ("": never), and the time by which that was computed. Answers 0, or -2: there is none,
--- -3: it is on lease, -4: it recurs, in another way than that entry.
+-- to follow, or 0; and once that is known, the entry in `every` that the next was computed from,
+-- when it is due ("": never), and the time by which that was computed. Answers 0, or -2: there is
+-- none, -3: it is on lease, -4: it recurs, in another way than that entry.
 local key, whole, was, next, computed = unpack(ARGV)
 local score = redis.call('ZSCORE', KEYS[1], key)
 local every = redis.call('HGET', KEYS[7], key)

@@ -309,7 +309,6 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	source->stats.claims++;
 	source->stats.claimed += batch->shown.count;
 	source->stats.skipped += batch->skipped;
-	source->stats.unscheduled += batch->unscheduled;
 	shard_look_in(step->shard, batch->next);
 	for (size_t i = 0; i < batch->shown.count; i++) {
 		struct run *run = calloc(1, sizeof(*run));
@@ -360,7 +359,7 @@ static enum tw_redis_end end_of(const struct run *run, enum tw_status status)
 	char verb = run->ending.verb;
 
 	if (run->fate >= FATE_LATE)
-		return END_PASSED;
+		return run->fate == FATE_UNKNOWN ? END_PUT_OFF : END_PASSED;
 	if (status != TW_OK && !run->unsure)
 		return TW_REDIS_END_STALE;
 	if (status == TW_REDIS_STALE && (verb == 'd' || verb == 'k'))
