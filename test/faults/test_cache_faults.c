@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each of the first 4,000 allocations of a mixed run fails, and from some point on all for a while:
+ * In a mixed run the allocation of each call stack fails, and from any point on all for a while:
  * the call reports it and has changed nothing, no value is lost, no counter is wrong, and nothing
  * leaks (found by the address sanitizer's run). The cache's model (cache_model.h) checks it.
  */
@@ -16,8 +16,7 @@
 
 enum {
 	KEYS = 200,
-	FIRST_ALLOCATIONS = TEST_SHARE_OF(4000),
-	SPACING = 200, /* from one fault to the next */
+	ALLOCATIONS = 200,
 };
 
 static uint64_t count_refusals(void)
@@ -33,14 +32,14 @@ static void begin_trial(struct cache_trial *trial, uint64_t seed)
 	cache_trial_begin_with(trial, random_from(seed, 1), &options, KEYS);
 }
 
-/* Continues until the allocation of that number from now has failed. */
-static void meet_fault(struct cache_trial *trial, long number, bool and_all_after_it)
+/* Continues until the allocation of that number from now has failed, with all after it. */
+static void meet_fault(struct cache_trial *trial, long number)
 {
-	fail_allocation(number, and_all_after_it);
+	fail_allocation(number, true);
 	/* There are far more allocations than one in forty steps. */
 	for (long i = 0; !fault_was_met() && i < 40 * number + 1000; i++)
 		cache_trial_step(trial);
-	for (int i = 0; and_all_after_it && i < 100; i++)
+	for (int i = 0; i < 100; i++)
 		cache_trial_step(trial);
 	assert_true(end_faults());
 }
@@ -67,31 +66,15 @@ TEST(once, each_call_stack_may_be_without_memory)
 	assert_true(fail_each(FAULT_REST, live_with_fault, &seed) > 3);
 }
 
-/* In each run another allocation fails. A sanitizer's run takes only some of them. */
-TEST(once, each_of_the_first_allocations_may_fail)
-{
-	enum { STRIDE = SPACING / TEST_SHARE_OF(SPACING) };
-	static struct cache_trial trial;
-	uint64_t seed = seed_choose();
-
-	for (long first = 1 + (long)(seed % STRIDE); first <= SPACING; first += STRIDE) {
-		begin_trial(&trial, seed);
-		meet_fault(&trial, first, false);
-		for (long number = first; number < FIRST_ALLOCATIONS; number += SPACING)
-			meet_fault(&trial, SPACING, false);
-		cache_trial_end(&trial);
-	}
-}
-
 TEST(once, memory_may_run_out_at_any_allocation)
 {
 	static struct cache_trial trial;
 	uint64_t seed = seed_choose();
 
-	for (long number = 1; number <= SPACING; number += TEST_PART) {
+	for (long number = 1; number <= ALLOCATIONS; number += TEST_PART) {
 		begin_trial(&trial, seed);
 		for (int times = 0; times < 5; times++)
-			meet_fault(&trial, number, true);
+			meet_fault(&trial, number);
 		cache_trial_end(&trial);
 	}
 }
@@ -139,61 +122,6 @@ static void run_close(struct run *run)
 {
 	tw_cache_destroy(run->cache);
 	tw_destroy(run->wheel);
-}
-
-static enum tw_status load(void *argument, const void *key, size_t key_size,
-			   struct tw_cache_loading *loading)
-{
-	return give_copied(loading, "value", 5, TW_HOUR);
-}
-
-static enum tw_status create_with_own_wheel(struct tw_cache **cache)
-{
-	struct tw_cache_options options = {.load = load};
-	int anything;
-
-	*cache = (void *)&anything;
-	return tw_cache_create(cache, TW_HOUR, &options);
-}
-
-TEST(once, creation_may_fail_at_each_allocation)
-{
-	long number = 0;
-	bool met;
-
-	do {
-		struct tw_cache *cache;
-		enum tw_status status;
-
-		fail_allocation(++number, false);
-		status = create_with_own_wheel(&cache);
-		met = end_faults();
-		if (status == TW_OK) {
-			assert_status(tw_cache_set(cache, "key", 3, "value", 5), TW_OK);
-			tw_cache_destroy(cache);
-		} else {
-			assert_true(met);
-			assert_status(status, TW_NO_MEMORY);
-			assert_null(cache);
-		}
-	} while (met);
-	assert_in_range(number, 10, 5000);
-}
-
-TEST(once, creation_may_fail_at_each_thread)
-{
-	struct tw_cache *cache;
-
-	for (long number = 1; number <= 4; number++) {
-		fail_thread(number);
-		errno = 0;
-		assert_status(create_with_own_wheel(&cache), TW_SYSTEM);
-		assert_int_equal(errno, EAGAIN);
-		assert_null(cache);
-	}
-	fail_thread(0);
-	assert_status(create_with_own_wheel(&cache), TW_OK);
-	tw_cache_destroy(cache);
 }
 
 TEST(once, entries_leave_without_memory)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command queue is tested alone. Each command comes out once, whole, in its producer's order. A
- * full queue refuses or makes its producers sleep, and wakes them. Its memory comes with the
- * commands.
+ * The command queue is tested alone: its memory comes with the commands, and a full one makes its
+ * producers sleep, and wakes them in turn. That each command comes out once, whole and in order is
+ * for the models and the proofs.
  */
 #include "support/test.h"
 
@@ -18,27 +18,9 @@ static void open_queue(struct command_queue *queue, size_t capacity)
 	assert_true(command_queue_init(queue, capacity));
 }
 
-/* Fills every field with a function of producer and number, so that a torn command shows. */
 static void fill(struct command *command, uint32_t producer, uint64_t number)
 {
-	command->hash = producer;
-	command->key_size = (uint16_t)number;
-	command->kind = (uint8_t)(number % 5);
-	command->time = (tw_duration)number;
-	command->value = (void *)(uintptr_t)(number * 3 + producer);
-	command->timer = NULL;
-	memset(command->key, (int)((number + producer) & 0xff), sizeof(command->key));
-}
-
-static bool is_whole(const struct command *command)
-{
-	struct command right;
-
-	memset(&right, 0, sizeof(right));
-	fill(&right, command->hash, (uint64_t)command->time);
-	return command->key_size == right.key_size && command->kind == right.kind &&
-	       command->value == right.value && !command->timer &&
-	       memcmp(command->key, right.key, sizeof(right.key)) == 0;
+	*command = (struct command){.hash = producer, .time = (tw_duration)number};
 }
 
 /* Waits for room if necessary. Returns false if the queue has been closed. */
@@ -96,85 +78,6 @@ TEST(once, ring_is_touched_as_far_as_commands_have_come)
 	command_queue_destroy(&queue);
 }
 
-/* The model holds the contents of a queue of 16: positions from head to tail, published or only
- * claimed. */
-struct model {
-	struct command_queue queue;
-	struct random random;
-	struct command_cell *claimed[16]; /* by position, NULL if published */
-	uint64_t head;
-	uint64_t tail;
-};
-
-static void model_claim(struct model *model)
-{
-	uint64_t position;
-	struct command_cell *cell = command_queue_claim(&model->queue, &position);
-
-	if (model->tail - model->head == 16) {
-		assert_null(cell);
-		return;
-	}
-	assert_non_null(cell);
-	assert_int_equal(position, model->tail);
-	model->claimed[model->tail++ % 16] = cell;
-}
-
-static void model_publish(struct model *model)
-{
-	uint64_t position = model->head + random_below(&model->random, 16);
-	struct command_cell **cell = &model->claimed[position % 16];
-
-	if (position >= model->tail || !*cell)
-		return;
-	fill(&(*cell)->command, 7, position);
-	command_queue_publish(*cell, position);
-	*cell = NULL;
-}
-
-static void model_pop(struct model *model)
-{
-	size_t most = (size_t)random_below(&model->random, 20);
-	size_t readable = 0;
-
-	while (readable < most && model->head + readable < model->tail &&
-	       !model->claimed[(model->head + readable) % 16])
-		readable++;
-	assert_int_equal(command_queue_peek(&model->queue, most), readable);
-	readable = (size_t)random_below(&model->random, readable + 1);
-	for (size_t i = 0; i < readable; i++) {
-		assert_int_equal(command_queue_at(&model->queue, i)->time, model->head + i);
-		assert_true(is_whole(command_queue_at(&model->queue, i)));
-	}
-	command_queue_pop(&model->queue, readable);
-	model->head += readable;
-}
-
-TEST(once, random_claims_publications_and_pops_agree_with_the_model)
-{
-	struct model model = {.random = random_from(seed_choose(), 1)};
-
-	open_queue(&model.queue, 16);
-	for (int i = 0; i < TEST_SHARE_OF(300000); i++) {
-		switch (random_below(&model.random, 6)) {
-		case 0:
-		case 1:
-			model_claim(&model);
-			break;
-		case 2:
-			model_pop(&model);
-			break;
-		default:
-			model_publish(&model);
-			break;
-		}
-		assert_int_equal(command_queue_count(&model.queue), model.tail - model.head);
-		assert_int_equal(command_queue_tail(&model.queue), model.tail);
-		assert_int_equal(command_queue_head(&model.queue), model.head);
-	}
-	command_queue_destroy(&model.queue);
-}
-
 TEST(once, ring_has_as_much_memory_as_it_says)
 {
 	struct random random = random_from(seed_choose(), 1);
@@ -191,115 +94,6 @@ TEST(once, ring_has_as_much_memory_as_it_says)
 	}
 	assert_int_equal(command_queue_memory(&queue), ring_size(&queue));
 	command_queue_destroy(&queue);
-}
-
-struct traffic {
-	struct command_queue queue;
-	uint64_t commands; /* per producer */
-	atomic_uint producers;
-	atomic_uint refusals;   /* claims that returned NULL */
-	atomic_uint wrong_ends; /* waits that returned "closed" */
-};
-
-static void *produce_and_wait(void *argument)
-{
-	struct traffic *traffic = argument;
-	uint32_t producer = atomic_fetch_add(&traffic->producers, 1);
-
-	for (uint64_t number = 0; number < traffic->commands; number++) {
-		if (!push(&traffic->queue, producer, number) &&
-		    !push_in_turn(&traffic->queue, producer, number))
-			atomic_fetch_add(&traffic->wrong_ends, 1);
-	}
-	return NULL;
-}
-
-/* Each producer has at most one command in the queue, so that there is always room. */
-static void *produce_one_at_a_time(void *argument)
-{
-	struct traffic *traffic = argument;
-	uint32_t producer = atomic_fetch_add(&traffic->producers, 1);
-
-	for (uint64_t number = 0; number < traffic->commands; number++) {
-		struct command_cell *cell;
-		uint64_t position;
-
-		while (!(cell = command_queue_claim(&traffic->queue, &position)))
-			atomic_fetch_add(&traffic->refusals, 1);
-		fill(&cell->command, producer, number);
-		command_queue_publish(cell, position);
-		while (command_queue_head(&traffic->queue) <= position)
-			give_way();
-	}
-	return NULL;
-}
-
-/* Takes all commands; each must be its producer's next. */
-static void consume(struct traffic *traffic, size_t most)
-{
-	uint64_t next[PRODUCERS] = {0};
-	uint64_t left = PRODUCERS * traffic->commands;
-
-	while (left > 0) {
-		size_t count = command_queue_peek(&traffic->queue, most);
-
-		for (size_t i = 0; i < count; i++) {
-			const struct command *command = command_queue_at(&traffic->queue, i);
-
-			assert_true(command->hash < PRODUCERS);
-			assert_int_equal((uint64_t)command->time, next[command->hash]++);
-			assert_true(is_whole(command));
-		}
-		left -= count;
-		if (count > 0)
-			command_queue_pop(&traffic->queue, count);
-		else
-			give_way();
-	}
-	assert_int_equal(command_queue_count(&traffic->queue), 0);
-}
-
-static void run_traffic(struct traffic *traffic, void *(*produce)(void *), size_t most)
-{
-	pthread_t threads[PRODUCERS];
-
-	for (int i = 0; i < PRODUCERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, produce, traffic), 0);
-	consume(traffic, most);
-	for (int i = 0; i < PRODUCERS; i++)
-		pthread_join(threads[i], NULL);
-	assert_int_equal(atomic_load(&traffic->wrong_ends), 0);
-	command_queue_destroy(&traffic->queue);
-}
-
-struct share {
-	size_t capacity;
-	uint64_t commands;
-};
-
-static const struct test_kind kind_capacities = {
-	.variants = TEST_VARIANTS(
-		{"2", &(struct share){2, 20000}}, {"4", &(struct share){4, 20000}},
-		{"64", &(struct share){64, 200000}}, {"4096", &(struct share){4096, 1000000}}),
-};
-
-TEST(capacities, four_producers_lose_double_and_reorder_nothing)
-{
-	const struct share *share = *state;
-	struct traffic traffic = {.commands = TEST_SHARE_OF(share->commands)};
-
-	open_queue(&traffic.queue, share->capacity);
-	run_traffic(&traffic, produce_and_wait, 64);
-}
-
-/* Their guesses of the tail are stale more often than not. */
-TEST(once, producers_that_leave_room_never_find_it_full)
-{
-	struct traffic traffic = {.commands = TEST_SHARE_OF(20000)};
-
-	open_queue(&traffic.queue, PRODUCERS);
-	run_traffic(&traffic, produce_one_at_a_time, PRODUCERS);
-	assert_int_equal(atomic_load(&traffic.refusals), 0);
 }
 
 static struct command_queue *interrupted;

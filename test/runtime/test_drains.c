@@ -2,7 +2,6 @@
 /* Many drains may be under way, and many threads may drain. */
 #include "support/test.h"
 
-#include "support/ledger.h"
 #include "support/probe.h"
 #include "support/recorder.h"
 #include "support/stats.h"
@@ -184,93 +183,6 @@ TEST(everywhere, task_never_hangs_on_drains)
 	assert_ptr_equal(recorder->argument, VALUE(DRAINS));
 	assert_all_drained(recorder);
 	recorder_close(recorder);
-}
-
-/* Setters and drainers use the same few keys. */
-enum { CROWD_KEYS = 500, CROWD_SETS = TEST_SHARE_OF(60000), CROWD_SETTERS = 2, CROWD_DRAINERS = 2 };
-
-struct crowd {
-	struct tw_wheel *wheel;
-	struct ledger *ledger;
-	atomic_int setting; /* setters at work */
-	atomic_int wrong;   /* calls that did not return TW_OK */
-};
-
-struct crowd_setter {
-	struct crowd *crowd;
-	int number;
-};
-
-static void *set_in_crowd(void *argument)
-{
-	struct crowd_setter *setter = argument;
-	struct crowd *crowd = setter->crowd;
-	struct random random = random_from(1, (uint64_t)setter->number);
-
-	for (int i = 0; i < CROWD_SETS; i++) {
-		size_t value = (size_t)(1 + setter->number * CROWD_SETS + i);
-		uint64_t key = random_below(&random, CROWD_KEYS);
-
-		ledger_accept(crowd->ledger, value);
-		if (tw_set_timer(crowd->wheel, &key, sizeof(key), VALUE(value), TW_HOUR) != TW_OK)
-			atomic_fetch_add(&crowd->wrong, 1);
-	}
-	atomic_fetch_sub(&crowd->setting, 1);
-	return NULL;
-}
-
-static void *drain_in_crowd(void *argument)
-{
-	struct crowd *crowd = argument;
-
-	while (atomic_load(&crowd->setting) > 0) {
-		enum tw_status status = tw_drain(crowd->wheel, ledger_drain, crowd->ledger);
-
-		if (status != TW_OK)
-			atomic_fetch_add(&crowd->wrong, 1);
-		wait_for(TW_MILLISECOND / 5);
-	}
-	return NULL;
-}
-
-static void crowd_run(struct crowd *crowd)
-{
-	struct crowd_setter setters[CROWD_SETTERS];
-	pthread_t threads[CROWD_SETTERS + CROWD_DRAINERS];
-
-	for (int i = 0; i < CROWD_SETTERS; i++) {
-		setters[i] = (struct crowd_setter){crowd, i};
-		pthread_create(&threads[i], NULL, set_in_crowd, &setters[i]);
-	}
-	for (int i = 0; i < CROWD_DRAINERS; i++)
-		pthread_create(&threads[CROWD_SETTERS + i], NULL, drain_in_crowd, crowd);
-	for (int i = 0; i < CROWD_SETTERS + CROWD_DRAINERS; i++)
-		pthread_join(threads[i], NULL);
-}
-
-TEST(everywhere, drains_of_several_threads_give_each_value_back_once)
-{
-	const struct variant *variant = *state;
-	struct crowd crowd = {.setting = CROWD_SETTERS};
-	struct tw_options options = {.layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = variant->drive,
-				     .workers = variant->workers,
-				     .release = ledger_release};
-
-	crowd.ledger = options.context = ledger_create(CROWD_SETTERS * CROWD_SETS);
-	assert_status(tw_create(&crowd.wheel, INTERVAL, 64, ledger_execute, &options), TW_OK);
-	crowd_run(&crowd);
-	assert_int_equal(atomic_load(&crowd.wrong), 0);
-	assert_status(tw_drain(crowd.wheel, ledger_drain, crowd.ledger), TW_OK);
-	assert_status(tw_wait_idle(crowd.wheel), TW_OK);
-	assert_int_equal(tw_pending(crowd.wheel), 0);
-	ledger_assert_balanced(crowd.ledger);
-	assert_int_equal(ledger_counts(crowd.ledger).executed, 0);
-	assert_true(ledger_counts(crowd.ledger).drained > 0);
-	tw_destroy(crowd.wheel);
-	ledger_assert_balanced(crowd.ledger);
-	ledger_destroy(crowd.ledger);
 }
 
 /* These are more timers than a turn hands over. */

@@ -135,138 +135,26 @@ RECORDED(layouts, drain_gives_back_every_timer_once_and_a_second_drain_none)
 
 /* The tests from here on are known failures of go-zero. */
 
-/*
- * A sweep has every course of: `elapsed` ticks, set `first`, `between` ticks more, move or set
- * again to `second`. All courses with one `elapsed` run side by side on one wheel, each under its
- * own key.
- */
-struct sweep {
-	struct tw_wheel *wheel;
-	int64_t longest; /* first and second are 1 … longest */
-	int64_t *ran_at; /* by course, -1 before the run */
-	int64_t wrong;   /* extra runs, and runs of a replaced value */
-	int moves;       /* the second command is a move, not a set */
-};
-
-static size_t course_number(const struct sweep *sweep, int64_t first, int64_t between,
-			    int64_t second)
+/* Old and new slot lie on different sides of the hand: go-zero runs such a timer a lap early or
+ * late, as one that is set to 3 and moved to 17 after 6 ticks of 10 slots. */
+TEST(layouts, timer_that_is_moved_or_replaced_across_the_hand_runs_in_its_lap)
 {
-	return (size_t)(((first - 1) * sweep->longest + between) * sweep->longest + second - 1);
-}
+	for (int64_t elapsed = 0; elapsed <= 10; elapsed++)
+		for (int64_t second = 1; second <= 23; second++) {
+			struct recorder *recorder = recorder_open(*state, 10);
 
-static size_t course_count(const struct sweep *sweep)
-{
-	return (size_t)(sweep->longest * sweep->longest * sweep->longest);
-}
-
-static void run_in_sweep(void *context, const struct tw_task *task)
-{
-	struct sweep *sweep = context;
-	size_t course;
-
-	memcpy(&course, task->key, sizeof(course));
-	if (sweep->ran_at[course] >= 0 || task->value != VALUE(sweep->moves ? 1 : 2))
-		sweep->wrong++;
-	sweep->ran_at[course] = tw_now(sweep->wheel) / STEP;
-}
-
-static void set_first(struct sweep *sweep)
-{
-	for (int64_t first = 1; first <= sweep->longest; first++)
-		for (int64_t between = 0; between < first; between++)
-			for (int64_t second = 1; second <= sweep->longest; second++) {
-				size_t course = course_number(sweep, first, between, second);
-
-				sweep->ran_at[course] = -1;
-				assert_status(tw_set_timer(sweep->wheel, &course, sizeof(course),
-							   VALUE(1), STEP * first),
-					      TW_OK);
-			}
-}
-
-static void give_second_command(struct sweep *sweep, int64_t between)
-{
-	for (int64_t first = between + 1; first <= sweep->longest; first++)
-		for (int64_t second = 1; second <= sweep->longest; second++) {
-			size_t course = course_number(sweep, first, between, second);
-			enum tw_status status;
-
-			if (sweep->moves)
-				status = tw_move_timer(sweep->wheel, &course, sizeof(course),
-						       STEP * second);
-			else
-				status = tw_set_timer(sweep->wheel, &course, sizeof(course),
-						      VALUE(2), STEP * second);
-			assert_status(status, TW_OK);
+			pass_ticks(recorder, elapsed);
+			set_timer(recorder, "moved", 1, STEP * 3);
+			set_timer(recorder, "replaced", 2, STEP * 3);
+			pass_ticks(recorder, 2);
+			move_timer(recorder, "moved", STEP * second);
+			set_timer(recorder, "replaced", 3, STEP * second);
+			pass_ticks(recorder, 45);
+			assert_executed_at(recorder, 1, STEP * (elapsed + 2 + second));
+			assert_executed_at(recorder, 3, STEP * (elapsed + 2 + second));
+			assert_released(recorder, 2, TW_REPLACED);
+			recorder_close(recorder);
 		}
-}
-
-static void check_sweep(const struct sweep *sweep, size_t slots, int64_t elapsed)
-{
-	assert_int_equal(sweep->wrong, 0);
-	for (int64_t first = 1; first <= sweep->longest; first++)
-		for (int64_t between = 0; between < first; between++)
-			for (int64_t second = 1; second <= sweep->longest; second++) {
-				size_t course = course_number(sweep, first, between, second);
-				int64_t due = elapsed + between + second;
-
-				if (sweep->ran_at[course] != due)
-					fail_msg("%zu slots, %d ticks, set %d, %d ticks, %s %d: "
-						 "ran at %d, not %d",
-						 slots, (int)elapsed, (int)first, (int)between,
-						 sweep->moves ? "move" : "set", (int)second,
-						 (int)sweep->ran_at[course], (int)due);
-			}
-}
-
-static void run_sweep(struct sweep *sweep, enum tw_layout layout, size_t slots, int64_t elapsed)
-{
-	struct tw_options options = {.context = sweep,
-				     .layout = layout,
-				     .clock = TW_CLOCK_MANUAL,
-				     .drive = TW_DRIVE_CALLER,
-				     .workers = TW_WORKERS_INLINE};
-
-	sweep->wrong = 0;
-	assert_status(tw_create(&sweep->wheel, STEP, slots, run_in_sweep, &options), TW_OK);
-	assert_status(tw_advance(sweep->wheel, STEP * elapsed), TW_OK);
-	set_first(sweep);
-	for (int64_t between = 0; between < sweep->longest; between++) {
-		give_second_command(sweep, between);
-		assert_status(tw_advance(sweep->wheel, STEP), TW_OK);
-	}
-	assert_status(tw_advance(sweep->wheel, STEP * (sweep->longest + 2 * (int64_t)slots)),
-		      TW_OK);
-	check_sweep(sweep, slots, elapsed);
-	tw_destroy(sweep->wheel);
-}
-
-static void sweep_slots(int moves)
-{
-	static const size_t slot_counts[] = {1, 2, 3, 4, 5, 8, 10};
-
-	for (size_t i = 0; i < sizeof(slot_counts) / sizeof(slot_counts[0]); i++) {
-		int64_t slots = (int64_t)slot_counts[i];
-		struct sweep sweep = {.longest = 2 * slots + 3, .moves = moves};
-
-		sweep.ran_at = calloc(course_count(&sweep), sizeof(sweep.ran_at[0]));
-		assert_non_null(sweep.ran_at);
-		for (int64_t elapsed = 0; elapsed <= slots; elapsed++)
-			for (int layout = TW_LAYOUT_LEVELS; layout <= TW_LAYOUT_ROUNDS; layout++)
-				run_sweep(&sweep, (enum tw_layout)layout, slot_counts[i], elapsed);
-		free(sweep.ran_at);
-	}
-}
-
-/* go-zero does so with a timer that is set to 3 and moved to 17 after 6 ticks of 10 slots. */
-TEST(once, moved_timer_never_runs_a_lap_early_or_late)
-{
-	sweep_slots(1);
-}
-
-TEST(once, replaced_timer_never_runs_a_lap_early_or_late)
-{
-	sweep_slots(0);
 }
 
 RECORDED(layouts, move_under_one_interval_runs_exactly_once)

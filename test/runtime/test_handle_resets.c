@@ -10,31 +10,6 @@
 #include "runtime/ask.h"
 #include "runtime/apply.h"
 
-PROBED(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel)
-{
-	struct probe probes[6] = {0};
-
-	probes_start_ms(recorder, probes, 0, 50, 50, 50, 50, 50, 50);
-	assert_status(probe_reset(&probes[0], 3 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[1], 300 * INTERVAL + 1), TW_OK);
-	pass_ticks(recorder, 2);
-	assert_status(probe_reset(&probes[2], 3 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[3], 400 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[4], 0), TW_OK);
-	assert_status(probe_reset(&probes[5], TW_FOREVER), TW_OK);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 4, 2 * INTERVAL);
-	pass_ticks(recorder, 410);
-	assert_executed_at(recorder, 0, 3 * INTERVAL);
-	assert_executed_at(recorder, 1, 301 * INTERVAL);
-	assert_executed_at(recorder, 2, 5 * INTERVAL);
-	assert_executed_at(recorder, 3, 402 * INTERVAL);
-	assert_int_equal(event_count(recorder), 5);
-	assert_status(probe_reset(&probes[5], INTERVAL), TW_OK);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 5, 413 * INTERVAL);
-}
-
 static void stop_probe(void *argument)
 {
 	struct probe *probe = argument;
@@ -64,21 +39,6 @@ PROBED(inline, stop_that_waits_for_a_reset_leaves_the_processor_to_it)
 	assert_status(probe.answers[0], TW_OK);
 	pass_ticks(recorder, 3);
 	assert_int_equal(event_count(recorder), 0);
-}
-
-PROBED(everywhere, reset_of_a_done_or_stopped_timer_finds_nothing)
-{
-	struct probe probes[2] = {0};
-
-	probes_start_ms(recorder, probes, 1, 1, 1);
-	assert_status(probe_stop(&probes[1]), TW_OK);
-	assert_status(probe_reset(&probes[1], INTERVAL), TW_NOT_FOUND);
-	pass_ticks(recorder, 1);
-	assert_status(probe_reset(&probes[0], INTERVAL), TW_NOT_FOUND);
-	assert_status(probe_reset(&probes[1], INTERVAL), TW_NOT_FOUND);
-	pass_ticks(recorder, 5);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_int_equal(event_count(recorder), 1);
 }
 
 PROBED(pool, job_of_the_pool_that_has_not_begun_can_be_reset)
@@ -171,28 +131,6 @@ PROBED(pool, reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late)
 	let_workers_go(recorder, held);
 	advance(recorder, 0);
 	assert_executed_at(recorder, 0, 8 * INTERVAL);
-}
-
-static void reset_twice_in_the_first_run(struct probe *probe)
-{
-	if (probe->runs > 1)
-		return;
-	probe->answers[0] = probe_reset(probe, 3 * INTERVAL);
-	probe->answers[1] = probe_reset(probe, 5 * INTERVAL);
-}
-
-PROBED(everywhere, timer_reset_in_its_own_run_runs_again)
-{
-	struct probe probe = {.in_run = reset_twice_in_the_first_run};
-
-	probe_start(recorder, &probe, 1, 2 * INTERVAL);
-	pass_ticks(recorder, 20);
-	assert_order(recorder, 1, 1);
-	assert_int_equal(event_at(recorder, 0).now, 2 * INTERVAL);
-	assert_int_equal(event_at(recorder, 1).now, 7 * INTERVAL);
-	assert_status(probe.answers[0], TW_OK);
-	assert_status(probe.answers[1], TW_OK);
-	assert_status(probe_reset(&probe, INTERVAL), TW_NOT_FOUND);
 }
 
 PROBED(pool, timer_reset_while_it_runs_runs_again_after_it)

@@ -8,26 +8,6 @@
 #include "support/inside.h"
 #include "support/probe.h"
 
-PROBED(everywhere, stopped_timer_never_runs_and_is_not_released)
-{
-	struct probe probes[4] = {0};
-
-	probes_start_ms(recorder, probes, 0, 5, 5, 5, 500);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	flush_wheel(recorder);
-	assert_status(probe_stop(&probes[1]), TW_OK);
-	advance(recorder, 5 * INTERVAL - 1);
-	assert_status(probe_stop_wait(&probes[2]), TW_OK);
-	assert_status(probe_stop(&probes[3]), TW_OK);
-	flush_wheel(recorder);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	pass_ticks(recorder, 5);
-	for (int i = 0; i < 4; i++)
-		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 0);
-}
-
 PROBED(inline, timer_that_is_due_now_can_still_be_stopped_in_the_queue)
 {
 	struct probe probes[2] = {0};
@@ -100,25 +80,6 @@ PROBED(everywhere, run_that_takes_its_own_timer_has_the_argument_of_the_next_run
 		assert_status(probes[i].answers[1], TW_OK);
 		assert_status(probes[i].answers[2], TW_RUNNING);
 	}
-}
-
-static void stop_in_its_own_run(struct probe *probe)
-{
-	probe->answers[0] = probe_stop_wait(probe);
-	probe->answers[1] = probe_stop(probe);
-}
-
-PROBED(everywhere, timer_that_stops_itself_learns_that_it_runs)
-{
-	struct probe probe = {.in_run = stop_in_its_own_run};
-
-	probe_start(recorder, &probe, 1, INTERVAL);
-	pass_ticks(recorder, 3);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_status(probe.answers[0], TW_RUNNING);
-	assert_status(probe.answers[1], TW_RUNNING);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
 }
 
 PROBED(pool, stop_during_the_run_answers_running_and_leaves_the_wait_to_another)

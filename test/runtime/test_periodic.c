@@ -23,38 +23,6 @@ PROBED(everywhere, periodic_timer_runs_at_first_and_each_period_after_it)
 	assert_int_equal(tw_pending(recorder->wheel), 4);
 }
 
-/* Checks all runs of a timer that is alone on its wheel. */
-static void assert_no_drift(struct recorder *recorder, tw_duration first, tw_duration period,
-			    int runs)
-{
-	assert_int_equal(event_count(recorder), runs);
-	for (int i = 0; i < runs; i++) {
-		tw_duration deadline = first + i * period;
-		tw_duration tick = (deadline + INTERVAL - 1) / INTERVAL * INTERVAL;
-
-		assert_int_equal(event_at(recorder, (size_t)i).now, tick);
-	}
-}
-
-TEST(ordered, periods_that_are_no_whole_ticks_do_not_drift)
-{
-	static const tw_duration periods[] = {INTERVAL * 5 / 2, INTERVAL + 1, 2 * INTERVAL - 1,
-					      INTERVAL * 10 / 3, 123456789};
-	enum { RUNS = 300 };
-
-	for (size_t i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
-		struct recorder *recorder = probes_open(*state);
-		struct probe probe = {0};
-		tw_duration first = INTERVAL * 7 / 2 + 3;
-
-		probe_repeat_with(recorder, &probe, 1, first, periods[i], (enum tw_missed)(i % 3));
-		advance(recorder, first + (RUNS - 1) * periods[i] + INTERVAL);
-		assert_no_drift(recorder, first, periods[i],
-				RUNS + (periods[i] < 2 * INTERVAL && event_count(recorder) > RUNS));
-		recorder_close(recorder);
-	}
-}
-
 PROBED(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick)
 {
 	struct probe probe = {0};
@@ -242,59 +210,6 @@ TEST(pool, run_late_by_less_than_a_period_changes_nothing)
 		assert_runs_ms(recorder, 1, 100, 250, 300, 400);
 		recorder_close(recorder);
 	}
-}
-
-struct counted_probe {
-	struct probe probe; /* first */
-	atomic_int inside;
-	atomic_int overlaps;
-};
-
-static void note_overlap(struct probe *probe)
-{
-	struct counted_probe *counted = (struct counted_probe *)probe;
-
-	if (atomic_fetch_add(&counted->inside, 1) != 0)
-		atomic_fetch_add(&counted->overlaps, 1);
-	give_way();
-	atomic_fetch_sub(&counted->inside, 1);
-	atomic_fetch_add(&probe->ended, 1);
-}
-
-PROBED(everywhere, runs_of_one_timer_never_overlap)
-{
-	enum { TICKS = TEST_SHARE_OF(3000) };
-	struct counted_probe probes[3] = {0};
-
-	for (uintptr_t i = 0; i < 3; i++) {
-		probes[i].probe.in_run = note_overlap;
-		probe_repeat(recorder, &probes[i].probe, i, INTERVAL, INTERVAL);
-	}
-	for (int tick = 0; tick < TICKS; tick++)
-		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	for (int i = 0; i < 3; i++) {
-		WAIT_UNTIL((advance(recorder, 0), atomic_load(&probes[i].probe.ended) == TICKS));
-		assert_int_equal(atomic_load(&probes[i].overlaps), 0);
-	}
-	advance(recorder, 0);
-	assert_int_equal(event_count(recorder), 3 * TICKS);
-}
-
-PROBED(everywhere, periodic_timer_stopped_between_runs_runs_no_more)
-{
-	struct probe probe = {0};
-
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
-	pass_ticks(recorder, 12);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	assert_status(probe_stop(&probe), TW_OK);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	assert_status(probe_reset(&probe, INTERVAL), TW_NOT_FOUND);
-	pass_ticks(recorder, 20);
-	assert_runs_ms(recorder, 1, 5, 10);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 2);
 }
 
 /* The run has ended, but the wheel has not noticed yet. */
