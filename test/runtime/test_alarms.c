@@ -5,9 +5,49 @@
 #include "support/gate.h"
 #include "support/inside.h"
 #include "support/recorder.h"
+#include "support/script.h"
 
 #include <sched.h>
 #include <semaphore.h>
+
+SCRIPT(everywhere, alarm_runs_each_time_that_it_was_set,
+       "advance 5; alarm x; set x 100; advance 99; advance 1 -> x@105; set x 100; advance 99;"
+       "advance 1 -> x@205; set x 100; advance 100 -> x@305")
+SCRIPT(ordered, alarms_of_one_tick_run_in_the_order_of_their_setting,
+       "alarm a; alarm b; alarm c; alarm d; set a 20; set b 20; set c 20; set d 20;"
+       "advance 20 => a@20 b@20 c@20 d@20")
+SCRIPT(everywhere, alarm_moves_sooner_and_later,
+       "alarm x; set x 10; set x 50; advance 49; set x 500; flush; set x 3; advance 2;"
+       "advance 1 -> x@52; advance 1000")
+SCRIPT(everywhere, delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval,
+       "alarm x; set x 0; advance 0 -> x@0; set x least; advance 0 -> x@0; clock 0.5; set x 1ns;"
+       "advance 1-1ns; advance 0.5+1ns -> x@2; set_at x 2-1ns; advance 0 -> x@2;"
+       "set_at x least; advance 0 -> x@2; set x never; advance 1000000")
+/* The alarm is still filed at its earlier tick. */
+SCRIPT(everywhere, stopped_alarm_does_not_run_until_it_is_set_again,
+       "alarm x; stop x = NOT_FOUND; set x 10; stop x; stop x = NOT_FOUND; advance 5; set x 20;"
+       "advance 19; advance 1 -> x@25")
+SCRIPT(everywhere, alarm_may_be_set_and_stopped_in_its_own_run,
+       "alarm x; in x: stop x = RUNNING, set x 0, stop x = REARMED; in x 1: set x 2;"
+       "in x 2: set x 2; set x 1; pass 20 -> x@1 x@3 x@5")
+/* One of the alarms may still be on the drained pending set. */
+SCRIPT(everywhere, drain_and_release_never_meet_an_alarm,
+       "alarm x; alarm y; set x 30; set y 30; set a 9; drain; set y 20; idle -> a:drained;"
+       "pending = 0; advance 20 -> y@20; advance 10 -> x@30; set x 1; stop; idle;"
+       "set x 0 = CLOSED; stop x = CLOSED; destroy x; destroy y")
+SCRIPT(by_caller, alarm_needs_no_room_and_no_place,
+       "alarm x; move a 1h; move a 1h; move a 1h; move a 1h; move a 1h = FULL; set x 1; flush;"
+       "set a 1h; set b 1h; set c 1h; set d 1h; flush; set e 1h = FULL; advance 1 -> x@1;"
+       "set e 1h = FULL; places = 4",
+       .max_pending = 4, .queue_capacity = 4, .when_full = TW_WHEN_FULL_FAIL)
+SCRIPT(everywhere, alarm_that_its_own_run_destroys_is_stopped_and_lives_on,
+       "alarm x; in x 1: set x 0, destroy x = RUNNING; set x 0; advance 0 -> x@0; advance 10;"
+       "set x 1; advance 1 -> x@11")
+SCRIPT(ordered, alarm_that_is_due_may_be_destroyed_by_the_run_before_it,
+       "alarm x; alarm y; in x: destroy y, set y 0 = CLOSED, destroy y = CLOSED; set x 1; set y 1;"
+       "advance 9 -> x@1")
+SCRIPT(everywhere, alarm_that_has_run_does_not_count_as_pending,
+       "alarm x; set x 1; set a 9; pass 2 -> x@1; pending = 1")
 
 /* An alarm's argument points to a bell. */
 struct bell {
@@ -68,106 +108,6 @@ static void assert_runs_after(struct bell *bell, tw_duration by, int runs)
 	assert_int_equal(runs_of(bell), runs);
 }
 
-BELL(everywhere, alarm_runs_each_time_that_it_was_set)
-{
-	assert_runs_after(bell, 5 * INTERVAL, 0);
-	for (int i = 1; i <= 3; i++) {
-		assert_status(tw_alarm_set(&bell->alarm, 100 * INTERVAL), TW_OK);
-		assert_runs_after(bell, 99 * INTERVAL, i - 1);
-		assert_runs_after(bell, INTERVAL, i);
-		assert_int_equal(bell->last, (5 + 100 * i) * INTERVAL);
-	}
-}
-
-static struct bell *rung[4];
-static atomic_int rung_count;
-
-static void note_ring(struct bell *bell)
-{
-	rung[atomic_fetch_add(&rung_count, 1) % 4] = bell;
-}
-
-RECORDED(ordered, alarms_of_one_tick_run_in_the_order_of_their_setting)
-{
-	struct bell bells[4];
-
-	atomic_store(&rung_count, 0);
-	for (int i = 0; i < 4; i++) {
-		make(recorder, &bells[i]);
-		bells[i].in_run = note_ring;
-	}
-	for (int i = 0; i < 4; i++)
-		assert_status(tw_alarm_set(&bells[i].alarm, 20 * INTERVAL), TW_OK);
-	advance(recorder, 20 * INTERVAL);
-	for (int i = 0; i < 4; i++)
-		assert_ptr_equal(rung[i], &bells[i]);
-	for (int i = 0; i < 4; i++)
-		tw_alarm_destroy(&bells[i].alarm);
-}
-
-BELL(everywhere, alarm_moves_sooner_and_later)
-{
-	assert_status(tw_alarm_set(&bell->alarm, 10 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_set(&bell->alarm, 50 * INTERVAL), TW_OK);
-	assert_runs_after(bell, 49 * INTERVAL, 0);
-	assert_status(tw_alarm_set(&bell->alarm, 500 * INTERVAL), TW_OK);
-	flush_wheel(bell->recorder);
-	assert_status(tw_alarm_set(&bell->alarm, 3 * INTERVAL), TW_OK);
-	assert_runs_after(bell, 2 * INTERVAL, 0);
-	assert_runs_after(bell, INTERVAL, 1);
-	assert_runs_after(bell, 1000 * INTERVAL, 1);
-}
-
-BELL(everywhere, delay_of_nothing_is_now_and_one_under_an_interval_is_one_interval)
-{
-	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
-	assert_runs_after(bell, 0, 1);
-	assert_status(tw_alarm_set(&bell->alarm, INT64_MIN), TW_OK);
-	assert_runs_after(bell, 0, 2);
-	assert_status(tw_advance(bell->wheel, INTERVAL / 2), TW_OK);
-	assert_status(tw_alarm_set(&bell->alarm, 1), TW_OK);
-	assert_runs_after(bell, INTERVAL - 1, 2);
-	assert_runs_after(bell, INTERVAL, 3);
-	assert_status(tw_alarm_set_at(&bell->alarm, tw_now(bell->wheel) - 1), TW_OK);
-	assert_runs_after(bell, INTERVAL, 4);
-	assert_status(tw_alarm_set_at(&bell->alarm, INT64_MIN), TW_OK);
-	assert_runs_after(bell, 0, 5);
-	assert_status(tw_alarm_set(&bell->alarm, TW_FOREVER), TW_OK);
-	assert_runs_after(bell, 1000000 * INTERVAL, 5);
-}
-
-BELL(everywhere, stopped_alarm_does_not_run_until_it_is_set_again)
-{
-	assert_status(tw_alarm_stop(&bell->alarm), TW_NOT_FOUND);
-	assert_status(tw_alarm_set(&bell->alarm, 10 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_stop(&bell->alarm), TW_OK);
-	assert_status(tw_alarm_stop(&bell->alarm), TW_NOT_FOUND);
-	advance(bell->recorder, 5 * INTERVAL);
-	/* The alarm is still filed at its earlier tick. */
-	assert_status(tw_alarm_set(&bell->alarm, 20 * INTERVAL), TW_OK);
-	assert_runs_after(bell, 19 * INTERVAL, 0);
-	assert_runs_after(bell, INTERVAL, 1);
-}
-
-static void set_again_in_its_run(struct bell *bell)
-{
-	assert_status(tw_alarm_stop(&bell->alarm), TW_RUNNING);
-	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
-	assert_status(tw_alarm_stop(&bell->alarm), TW_REARMED);
-	if (runs_of(bell) < 5)
-		assert_status(tw_alarm_set(&bell->alarm, 2 * INTERVAL), TW_OK);
-}
-
-BELL(everywhere, alarm_may_be_set_and_stopped_in_its_own_run)
-{
-	bell->in_run = set_again_in_its_run;
-	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
-	for (int i = 0; i < 20; i++)
-		advance(bell->recorder, INTERVAL);
-	assert_int_equal(runs_of(bell), 5);
-	assert_int_equal(bell->last, 9 * INTERVAL);
-}
-
 static void set_for_now_in_its_run(struct bell *bell)
 {
 	if (runs_of(bell) < 10000)
@@ -182,62 +122,6 @@ BELL(everywhere, alarm_that_sets_itself_for_now_keeps_no_turn_going)
 		assert_true(i < 100000);
 		advance(bell->recorder, INTERVAL);
 	}
-}
-
-RECORDED(everywhere, drain_and_release_never_meet_an_alarm)
-{
-	struct bell bell;
-	struct bell other;
-
-	make(recorder, &bell);
-	make(recorder, &other);
-	assert_status(tw_alarm_set(&bell.alarm, 30 * INTERVAL), TW_OK);
-	assert_status(tw_alarm_set(&other.alarm, 30 * INTERVAL), TW_OK);
-	assert_status(tw_set_timer(recorder->wheel, "a", 1, VALUE(1), INTERVAL * 9), TW_OK);
-	assert_int_equal(tw_pending(recorder->wheel) <= 1, 1);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	/* It may still be on the drained pending set. */
-	assert_status(tw_alarm_set(&other.alarm, 20 * INTERVAL), TW_OK);
-	settle(recorder);
-	assert_int_equal(event_count(recorder), 1);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	advance(recorder, 20 * INTERVAL);
-	assert_int_equal(runs_of(&other), 1);
-	assert_int_equal(runs_of(&bell), 0);
-	assert_runs_after(&bell, 10 * INTERVAL, 1);
-	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	settle(recorder);
-	assert_int_equal(event_count(recorder), 1);
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_CLOSED);
-	assert_status(tw_alarm_stop(&bell.alarm), TW_CLOSED);
-	tw_alarm_destroy(&bell.alarm);
-	tw_alarm_destroy(&other.alarm);
-	assert_int_equal(runs_of(&bell), 1);
-}
-
-RECORDED(by_caller, alarm_needs_no_room_and_no_place, .max_pending = 4, .queue_capacity = 4,
-	 .when_full = TW_WHEN_FULL_FAIL)
-{
-	struct bell bell;
-	size_t queued = 0;
-
-	make(recorder, &bell);
-	while (tw_move_timer(recorder->wheel, "a", 1, TW_HOUR) == TW_OK)
-		assert_true(++queued < 100);
-	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
-	for (int i = 0; i < 4; i++) {
-		char key = (char)('a' + i);
-
-		flush_wheel(recorder);
-		assert_status(tw_set_timer(recorder->wheel, &key, 1, NULL, TW_HOUR), TW_OK);
-	}
-	flush_wheel(recorder);
-	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
-	assert_runs_after(&bell, INTERVAL, 1);
-	/* Its run did not give back a place that it did not have. */
-	assert_status(tw_set_timer(recorder->wheel, "x", 1, NULL, TW_HOUR), TW_FULL);
-	tw_alarm_destroy(&bell.alarm);
 }
 
 static void wait_in_run(struct bell *bell)
@@ -286,23 +170,6 @@ RECORDED(pool, alarm_that_runs_can_be_set_stopped_and_destroyed)
 	assert_runs_after(&bell, 10 * INTERVAL, 2);
 }
 
-static void destroy_in_run(struct bell *bell)
-{
-	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
-	assert_status(tw_alarm_destroy(&bell->alarm), TW_RUNNING);
-}
-
-BELL(everywhere, alarm_that_its_own_run_destroys_is_stopped_and_lives_on)
-{
-	bell->in_run = destroy_in_run;
-	assert_status(tw_alarm_set(&bell->alarm, 0), TW_OK);
-	advance(bell->recorder, 0);
-	assert_runs_after(bell, 10 * INTERVAL, 1);
-	bell->in_run = NULL;
-	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
-	assert_runs_after(bell, INTERVAL, 2);
-}
-
 /* Nothing may use the memory after this. */
 static void destroy_and_spoil(struct bell *bell)
 {
@@ -344,27 +211,6 @@ RECORDED(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was)
 	destroy_and_spoil(&last);
 }
 
-static struct bell *next_bell;
-
-static void destroy_the_next(struct bell *bell)
-{
-	(void)bell;
-	destroy_and_spoil(next_bell);
-}
-
-BELL(ordered, alarm_that_is_due_may_be_destroyed_by_the_run_before_it)
-{
-	struct bell second;
-
-	make(bell->recorder, &second);
-	next_bell = &second;
-	bell->in_run = destroy_the_next;
-	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
-	assert_status(tw_alarm_set(&second.alarm, INTERVAL), TW_OK);
-	assert_runs_after(bell, 9 * INTERVAL, 1);
-	assert_int_equal(runs_of(&second), 0);
-}
-
 /* The only worker runs the alarm until its gate is opened. */
 static void make_busy(struct recorder *recorder, struct bell *busy)
 {
@@ -394,15 +240,6 @@ RECORDED(pool, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it,
 	settle(recorder);
 	assert_int_equal(runs_of(&bell), 0);
 	assert_status(tw_alarm_destroy(&busy.alarm), TW_OK);
-}
-
-BELL(everywhere, alarm_that_has_run_does_not_count_as_pending)
-{
-	assert_status(tw_alarm_set(&bell->alarm, INTERVAL), TW_OK);
-	set_timer(bell->recorder, "a", 1, 9 * INTERVAL);
-	advance(bell->recorder, 2 * INTERVAL);
-	assert_int_equal(runs_of(bell), 1);
-	assert_int_equal(tw_pending(bell->wheel), 1);
 }
 
 static void drain_and_set_the_alarm(void *context, const struct tw_task *task)

@@ -8,6 +8,13 @@
 #include "support/gate.h"
 #include "support/probe.h"
 #include "support/recorder.h"
+#include "support/script.h"
+
+SCRIPT(everywhere, closed_alarm_runs_no_more_and_says_so_once,
+       "alarm x; alarm y; set x 1; close x; close y; advance 10 -> x:closed y:closed")
+SCRIPT(everywhere, alarm_may_close_itself,
+       "alarm x; in x 1: set x 0, close x, close x = CLOSED; set x 0; wait => x@0 x:closed;"
+       "advance 10")
 
 /* A thing is an alarm that gets closed, or a timer by handle. */
 struct thing {
@@ -74,42 +81,6 @@ static void assert_closed(struct thing *thing, int runs)
 	assert_int_equal(atomic_load(&thing->runs), runs);
 	assert_false(thing->early);
 	assert_true(thing->in_task);
-}
-
-RECORDED(everywhere, closed_alarm_runs_no_more_and_says_so_once)
-{
-	struct thing set;
-	struct thing unset;
-
-	thing_make_alarm(recorder, &set);
-	thing_make_alarm(recorder, &unset);
-	assert_status(tw_alarm_set(&set.alarm, INTERVAL), TW_OK);
-	close_alarm(&set);
-	close_alarm(&unset);
-	advance(recorder, 10 * INTERVAL);
-	assert_closed(&set, 0);
-	assert_closed(&unset, 0);
-}
-
-static void close_alarm_in_run(struct thing *thing)
-{
-	(void)tw_alarm_set(&thing->alarm, 0);
-	close_alarm(thing);
-	thing->answers[1] = tw_alarm_close(&thing->alarm, thing_closed);
-}
-
-RECORDED(everywhere, alarm_may_close_itself)
-{
-	struct thing thing;
-
-	thing_make_alarm(recorder, &thing);
-	thing.in_run = close_alarm_in_run;
-	assert_status(tw_alarm_set(&thing.alarm, 0), TW_OK);
-	advance(recorder, 0);
-	settle(recorder);
-	assert_closed(&thing, 1);
-	assert_status(thing.answers[0], TW_OK);
-	assert_status(thing.answers[1], TW_CLOSED);
 }
 
 static void hold_run(struct thing *thing)

@@ -4,130 +4,30 @@
 
 #include "support/inside.h"
 #include "support/recorder.h"
+#include "support/script.h"
 
-RECORDED(everywhere, deadline_is_not_rounded_and_lateness_is_exact)
-{
-	tw_duration delay = INTERVAL * 3 + 400;
-
-	advance(recorder, 1000);
-	set_timer(recorder, "any", 1, delay);
-	advance(recorder, INTERVAL * 4 - 1001);
-	assert_not_returned(recorder, 1);
-	advance(recorder, 1);
-	assert_executed_at(recorder, 1, INTERVAL * 4);
-	assert_int_equal(event_of(recorder, 1).deadline, 1000 + delay);
-	assert_int_equal(event_of(recorder, 1).lateness, INTERVAL * 4 - 1000 - delay);
-}
-
-static void assert_remaining(struct recorder *recorder, const char *key, tw_duration expected)
-{
-	tw_duration remaining = -1;
-
-	assert_status(tw_contains(recorder->wheel, key, strlen(key), &remaining), TW_OK);
-	assert_true(remaining == expected);
-}
-
-RECORDED(everywhere, set_under_one_interval_counts_as_one)
-{
-	advance(recorder, INTERVAL * 5 + INTERVAL / 4);
-	set_timer(recorder, "a nanosecond", 1, 1);
-	set_timer(recorder, "nearly one", 2, INTERVAL - 1);
-	set_timer(recorder, "one", 3, INTERVAL);
-	assert_remaining(recorder, "a nanosecond", INTERVAL);
-	assert_remaining(recorder, "nearly one", INTERVAL);
-	advance(recorder, INTERVAL / 2);
-	assert_remaining(recorder, "a nanosecond", INTERVAL / 2);
-	assert_int_equal(event_count(recorder), 0);
-	advance(recorder, INTERVAL / 4);
-	pass_ticks(recorder, 3);
-	for (uintptr_t i = 1; i <= 3; i++) {
-		assert_executed_at(recorder, i, INTERVAL * 7);
-		assert_int_equal(event_of(recorder, i).deadline, INTERVAL * 6 + INTERVAL / 4);
-		assert_int_equal(event_of(recorder, i).lateness, INTERVAL * 3 / 4);
-	}
-}
-
-RECORDED(everywhere, move_under_one_interval_runs_at_once_and_is_not_late)
-{
-	set_timer(recorder, "any", 1, INTERVAL * 4);
-	set_timer(recorder, "other", 2, INTERVAL * 4);
-	advance(recorder, INTERVAL / 2);
-	move_timer(recorder, "any", INTERVAL - 1);
-	move_timer(recorder, "other", 1);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 1, INTERVAL / 2);
-	assert_executed_at(recorder, 2, INTERVAL / 2);
-	assert_int_equal(event_of(recorder, 1).lateness, 0);
-	assert_int_equal(event_of(recorder, 2).lateness, 0);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	pass_ticks(recorder, 9);
-	assert_int_equal(event_count(recorder), 2);
-}
-
-/* One event has been; "forever", 1, is still there. */
-static void close_with_forever(struct recorder *recorder)
-{
-	assert_int_equal(event_count(recorder), 1);
-	remove_timer(recorder, "forever");
-	settle(recorder);
-	assert_released(recorder, 1, TW_REMOVED);
-	recorder_close(recorder);
-}
-
-TEST(everywhere, delay_too_large_for_the_clock_never_ends)
-{
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	advance(recorder, INTERVAL * 3 / 2);
-	set_timer(recorder, "forever", 1, TW_FOREVER);
-	set_timer(recorder, "too large", 2, INT64_MAX - INTERVAL);
-	set_timer(recorder, "moved", 4, INTERVAL);
-	move_timer(recorder, "moved", TW_FOREVER);
-	set_timer(recorder, "back", 5, TW_FOREVER);
-	move_timer(recorder, "back", INTERVAL * 2);
-	assert_remaining(recorder, "forever", TW_FOREVER);
-	assert_remaining(recorder, "too large", TW_FOREVER);
-	assert_remaining(recorder, "moved", TW_FOREVER);
-	assert_int_equal(tw_pending(recorder->wheel), 4);
-	advance(recorder, INTERVAL / 2);
-	pass_ticks(recorder, 50);
-	assert_executed_at(recorder, 5, INTERVAL * 4);
-	close_with_forever(recorder);
-}
-
-TEST(ordered, clock_ends_at_forever_and_never_stays_never)
-{
-	struct recorder *recorder = recorder_open(*state, 10);
-
-	set_timer(recorder, "forever", 1, TW_FOREVER);
-	set_timer(recorder, "soon", 2, INTERVAL * 12);
-	advance(recorder, TW_FOREVER);
-	assert_executed_at(recorder, 2, INTERVAL * 12);
-	advance(recorder, TW_FOREVER);
-	assert_true(tw_now(recorder->wheel) == TW_FOREVER);
-	close_with_forever(recorder);
-}
-
-static void set_same_key_again(struct recorder *recorder, const struct tw_task *task)
-{
-	uintptr_t value = (uintptr_t)task->value;
-
-	if (value < 100)
-		may_fail(tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(value + 1),
-				      INTERVAL));
-}
-
-RECORDED(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance)
-{
-	recorder->on_execute = set_same_key_again;
-	set_timer(recorder, "any", 1, INTERVAL);
-	advance(recorder, INTERVAL * 60);
-	assert_int_equal(event_count(recorder), 60);
-	advance(recorder, INTERVAL * 60);
-	assert_int_equal(event_count(recorder), 100);
-	for (uintptr_t i = 1; i <= 100; i++)
-		assert_executed_at(recorder, i, INTERVAL * (tw_duration)i);
-}
+SCRIPT(everywhere, deadline_is_not_rounded_and_lateness_is_exact,
+       "clock 1000ns; set any 3+400ns; advance 4-1001ns; advance 1ns -> any@4/3.0014")
+SCRIPT(everywhere, set_under_one_interval_counts_as_one,
+       "clock 5.25; set short 1ns; set nearly 1-1ns; set one 1; left short = 1; left nearly = 1;"
+       "advance 0.5; left short = 0.5; advance 0.25;"
+       "pass 3 -> short@7/6.25 nearly@7/6.25 one@7/6.25")
+SCRIPT(everywhere, move_under_one_interval_runs_at_once_and_is_not_late,
+       "set any 4; set other 4; advance 0.5; move any 1-1ns; move other 1ns;"
+       "advance 0 -> any@0.5 other@0.5; pending = 0; pass 9")
+SCRIPT(everywhere, delay_too_large_for_the_clock_never_ends,
+       "clock 1.5; set forever never; set large never-1; set moved 1; move moved never;"
+       "set back never; move back 2; left forever = never; left large = never;"
+       "left moved = never; pending = 4; advance 0.5; pass 50 -> back@4;"
+       "remove forever -> forever:removed; stop -> large:stopped/never moved:stopped/never")
+SCRIPT(ordered, clock_ends_at_forever_and_never_stays_never,
+       "set forever never; set soon 12; advance never -> soon@12; advance never; now = never;"
+       "remove forever -> forever:removed")
+SCRIPT(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance,
+       "in a: set a 1; set a 1; advance 12 => a@1 a@2 a@3 a@4 a@5 a@6 a@7 a@8 a@9 a@10 a@11 a@12")
+SCRIPT(inline, poll_returns_the_time_until_the_next_deadline,
+       "poll = never; set later 4; set next 2; poll = 2; advance 0.5; poll = 1.5;"
+       "advance 1.5 -> next@2; poll = 2; remove later; poll = never -> later:removed")
 
 TEST(everywhere, interval_of_any_length_works)
 {
@@ -150,23 +50,6 @@ TEST(everywhere, interval_of_any_length_works)
 		assert_not_returned(recorder, 3);
 		recorder_close(recorder);
 	}
-}
-
-TEST(inline, poll_returns_the_time_until_the_next_deadline)
-{
-	struct recorder *recorder = recorder_open(*state, 64);
-
-	assert_true(poll_wheel(recorder) == TW_FOREVER);
-	set_timer(recorder, "later", 1, INTERVAL * 20);
-	set_timer(recorder, "next", 2, INTERVAL * 5);
-	assert_int_equal(poll_wheel(recorder), INTERVAL * 5);
-	advance(recorder, INTERVAL / 2);
-	assert_int_equal(poll_wheel(recorder), INTERVAL * 9 / 2);
-	advance(recorder, INTERVAL * 9 / 2);
-	assert_int_equal(poll_wheel(recorder), INTERVAL * 15);
-	remove_timer(recorder, "later");
-	assert_true(poll_wheel(recorder) == TW_FOREVER);
-	recorder_close(recorder);
 }
 
 TEST(inline, poll_never_lets_the_caller_sleep_past_a_tick)

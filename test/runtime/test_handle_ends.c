@@ -3,102 +3,36 @@
 #include "support/test.h"
 
 #include "support/probe.h"
+#include "support/script.h"
 
-/* Checks that the timer was released or drained once, as a handle: with no key. */
-static void assert_returned_without_key(struct recorder *recorder, uintptr_t number)
-{
-	assert_int_equal(event_of(recorder, number).key_size, 0);
-}
-
-PROBED(everywhere, pending_counts_handles)
-{
-	struct probe probes[4] = {0};
-
-	probes_start_ms(recorder, probes, 0, 5, 5, 5, 5);
-	set_timer(recorder, "keyed", 9, 5 * INTERVAL);
-	flush_wheel(recorder);
-	assert_int_equal(tw_pending(recorder->wheel), 5);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
-	flush_wheel(recorder);
-	assert_int_equal(tw_pending(recorder->wheel), 4);
-	assert_status(probe_reset(&probes[1], 9 * INTERVAL), TW_OK);
-	flush_wheel(recorder);
-	assert_int_equal(tw_pending(recorder->wheel), 4);
-	pass_ticks(recorder, 5);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	pass_ticks(recorder, 4);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-PROBED(everywhere, drain_gives_handles_with_their_argument_and_no_key)
-{
-	struct probe probes[5] = {0};
-
-	probes_start_ms(recorder, probes, 0, 5, 5, 5000, 5000);
-	set_timer(recorder, "keyed", 9, 5 * INTERVAL);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
-	probe_start(recorder, &probes[4], 4, 5 * INTERVAL);
-	settle(recorder);
-	for (uintptr_t i = 1; i < 4; i++) {
-		assert_drained(recorder, i);
-		assert_returned_without_key(recorder, i);
-		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
-		assert_status(probe_reset(&probes[i], INTERVAL), TW_NOT_FOUND);
-	}
-	assert_drained(recorder, 9);
-	assert_int_equal(event_of(recorder, 1).deadline, 5 * INTERVAL);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	pass_ticks(recorder, 9);
-	assert_executed_at(recorder, 4, 5 * INTERVAL);
-	assert_not_returned(recorder, 0);
-}
-
-/* Release and drain functions note their task here, one call at a time. */
-static struct tw_task noted[8];
-static atomic_size_t noted_count;
-
-static void note_task(struct recorder *recorder, const struct tw_task *task)
-{
-	noted[atomic_fetch_add(&noted_count, 1) % 8] = *task;
-}
-
-static void assert_noted_for(const struct probe *probe)
-{
-	size_t found = 0;
-
-	for (size_t i = 0; i < atomic_load(&noted_count); i++)
-		found += noted[i].timer.id == probe->timer.id && noted[i].run == probe_run;
-	assert_int_equal(found, 1);
-}
-
-PROBED(everywhere, release_and_drain_functions_get_the_handle_and_its_run)
-{
-	struct probe probes[4] = {{0}};
-	struct tw_wheel *wheel = recorder->wheel;
-
-	atomic_store(&noted_count, 0);
-	recorder->on_drain = recorder->on_release = note_task;
-	for (uintptr_t i = 0; i < 4; i++) {
-		if (i % 2 == 0)
-			probe_start(recorder, &probes[i], i, 9 * INTERVAL);
-		else
-			assert_status(tw_every(wheel, INTERVAL, INTERVAL, TW_MISSED_SKIP, probe_run,
-					       &probes[i], &probes[i].timer),
-				      TW_OK);
-		set_timer(recorder, i % 2 == 0 ? "even" : "odd", 100 + i, 9 * INTERVAL);
-		if (i == 1)
-			assert_status(tw_drain(wheel, probe_drain, recorder), TW_OK);
-	}
-	stop_wheel(recorder);
-	assert_int_equal(atomic_load(&noted_count), 8);
-	for (int i = 0; i < 4; i++)
-		assert_noted_for(&probes[i]);
-	for (int i = 0; i < 8; i++)
-		assert_true((noted[i].key_size > 0) == (noted[i].timer.id == 0) &&
-			    (noted[i].key_size > 0) == (noted[i].run == NULL));
-}
+SCRIPT(everywhere, pending_counts_handles,
+       "after a 5; after b 5; after c 5; after d 5; set keyed 5; flush; pending = 5; stop a;"
+       "stop a = NOT_FOUND; flush; pending = 4; reset b 9; flush; pending = 4;"
+       "pass 5 -> c@5 d@5 keyed@5; pending = 1; pass 4 -> b@9; pending = 0")
+SCRIPT(everywhere, drain_gives_handles_with_their_argument_and_no_key,
+       "after a 5; after b 5; after c 5000; set keyed 5; every d 2h 1; stop a; drain; after e 5;"
+       "idle -> b:drained/5 c:drained/5000 d:drained keyed:drained; stop b = NOT_FOUND;"
+       "reset c 1 = NOT_FOUND; stop d = NOT_FOUND; pending = 1; pass 9 -> e@5")
+SCRIPT(everywhere, wheel_stop_releases_pending_arguments_with_no_key,
+       "after a 1; after b 500; after c 500; after d 500; after e 500; after f 500;"
+       "advance 1 -> a@1; stop b; reset c never; flush; stop d; reset e 1;"
+       "stop -> c:stopped/never e:stopped/2 f:stopped/500")
+SCRIPT(everywhere, wheel_stop_releases_arguments_that_are_still_in_the_queue,
+       "after a 1; after b never; after c 1; after d 1; stop c; reset d 2;"
+       "stop -> a:stopped b:stopped d:stopped")
+/* The first job ran and was to run again: its argument comes back too. */
+SCRIPT(pool, jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop,
+       "after a 1; after b 1; after c 1; after d 1;" WORKERS_STOP
+       "clock 1; stop a; reset b 5; reset v 5; stop;" WORKERS_GO
+       "idle -> v@0 w@0 b:stopped c:stopped d:stopped v:stopped")
+SCRIPT(pool, destroy_releases_handles_and_waits_for_running_ones,
+       "hold p; after p 0; clock 0; reached p; after q 1; reset p 1; go p;"
+       "destroy -> p@0 p:stopped q:stopped")
+/* The second timer waits for the next turn: pending, but not in the wheel. */
+SCRIPT(ordered, handle_set_for_now_in_a_task_is_drained_like_others,
+       "in p: after q 0, drain; after p 1; pass 1 -> p@1 q:drained")
+SCRIPT(ordered, handle_set_for_now_in_a_task_is_stopped_like_others,
+       "in p: after q 0, stop; after p 1; pass 1 = any -> p@1 q:stopped")
 
 PROBED(everywhere, handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not_at_all)
 {
@@ -128,46 +62,6 @@ PROBED(everywhere, handle_stopped_or_reset_behind_a_drain_comes_back_once_or_not
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 }
 
-PROBED(everywhere, wheel_stop_releases_pending_arguments_with_no_key)
-{
-	struct probe probes[6] = {0};
-
-	probes_start_ms(recorder, probes, 0, 1, 500, 500, 500, 500, 500);
-	advance(recorder, INTERVAL);
-	assert_status(probe_stop(&probes[1]), TW_OK);
-	assert_status(probe_reset(&probes[2], TW_FOREVER), TW_OK);
-	flush_wheel(recorder);
-	assert_status(probe_stop(&probes[3]), TW_OK);
-	assert_status(probe_reset(&probes[4], INTERVAL), TW_OK);
-	stop_wheel(recorder);
-	assert_executed_at(recorder, 0, INTERVAL);
-	assert_not_returned(recorder, 1);
-	assert_released(recorder, 2, TW_STOPPED);
-	assert_not_returned(recorder, 3);
-	assert_released(recorder, 4, TW_STOPPED);
-	assert_released(recorder, 5, TW_STOPPED);
-	for (uintptr_t i = 4; i < 6; i++)
-		assert_returned_without_key(recorder, i);
-	assert_int_equal(event_of(recorder, 5).deadline, 500 * INTERVAL);
-	assert_int_equal(event_count(recorder), 4);
-}
-
-PROBED(everywhere, wheel_stop_releases_arguments_that_are_still_in_the_queue)
-{
-	struct probe probes[4] = {0};
-
-	probe_start(recorder, &probes[0], 0, INTERVAL);
-	probe_start(recorder, &probes[1], 1, TW_FOREVER);
-	probes_start_ms(recorder, probes + 2, 2, 1, 1);
-	assert_status(probe_stop(&probes[2]), TW_OK);
-	assert_status(probe_reset(&probes[3], 2 * INTERVAL), TW_OK);
-	stop_wheel(recorder);
-	assert_released(recorder, 0, TW_STOPPED);
-	assert_released(recorder, 1, TW_STOPPED);
-	assert_released(recorder, 3, TW_STOPPED);
-	assert_int_equal(event_count(recorder), 3);
-}
-
 PROBED(everywhere, handle_stopped_behind_a_stop_of_the_wheel_comes_back_once)
 {
 	enum tw_status statuses[200];
@@ -185,45 +79,6 @@ PROBED(everywhere, handle_stopped_behind_a_stop_of_the_wheel_comes_back_once)
 		assert_int_equal(times_returned(recorder, i), statuses[i] == TW_OK ? 0 : 1);
 		assert_status(probe_stop(&probes[i]), TW_CLOSED);
 	}
-}
-
-PROBED(pool, jobs_of_the_pool_that_have_not_begun_are_released_by_wheel_stop)
-{
-	struct probe held[2];
-	struct probe probes[4] = {0};
-
-	probes_wait(recorder, held, probes, 4);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&held[0], 5 * INTERVAL), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	let_workers_go(recorder, held);
-	assert_not_returned(recorder, 0);
-	for (uintptr_t i = 1; i < 4; i++) {
-		assert_released(recorder, i, TW_STOPPED);
-		assert_returned_without_key(recorder, i);
-	}
-	/* One ran and was to run again: its argument comes back too. */
-	assert_int_equal(times_returned(recorder, 1001), 2);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 4);
-	assert_int_equal(event_count(recorder), 6);
-}
-
-PROBED(pool, destroy_releases_handles_and_waits_for_running_ones)
-{
-	struct probe held;
-	struct probe probe = {0};
-
-	probe_start_held(recorder, &held, 1);
-	probe_start(recorder, &probe, 2, INTERVAL);
-	assert_status(probe_reset(&held, INTERVAL), TW_OK);
-	gate_open(&held.gate);
-	tw_destroy(recorder->wheel);
-	recorder->wheel = NULL;
-	assert_int_equal(atomic_load(&held.ended), 1);
-	assert_released(recorder, 2, TW_STOPPED);
-	assert_int_equal(times_returned(recorder, 1), 2);
-	assert_int_equal(event_count_of_kind(recorder, EVENT_RELEASE), 2);
 }
 
 enum { DRAINED_PROBES = 200 };
@@ -256,45 +111,4 @@ PROBED(ordered, drain_function_may_stop_what_is_still_to_be_drained)
 	assert_true(stopped > 0);
 	assert_int_equal(event_count(recorder), DRAINED_PROBES - stopped);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-static void start_another_now_and_drain(struct probe *probe)
-{
-	struct probe *other = probe->others;
-	struct tw_wheel *wheel = probe->recorder->wheel;
-
-	probe->answers[0] = tw_after_func(wheel, 0, probe_run, other, &other->timer);
-	probe->answers[1] = tw_drain(wheel, probe_drain, probe->recorder);
-}
-
-static void start_another_now_and_stop(struct probe *probe)
-{
-	struct probe *other = probe->others;
-	struct tw_wheel *wheel = probe->recorder->wheel;
-
-	probe->answers[0] = tw_after_func(wheel, 0, probe_run, other, &other->timer);
-	probe->answers[1] = tw_stop(wheel);
-}
-
-/* It waits for the next turn: pending, but not in the wheel. */
-TEST(ordered, handle_set_for_now_in_a_task_is_drained_and_stopped_like_others)
-{
-	for (int stops = 0; stops < 2; stops++) {
-		struct recorder *recorder = probes_open(*state);
-		struct probe other = {.recorder = recorder, .number = 2};
-		struct probe probe = {.in_run = stops ? start_another_now_and_stop
-						      : start_another_now_and_drain,
-				      .others = &other};
-
-		probe_start(recorder, &probe, 1, INTERVAL);
-		(void)tw_advance(recorder->wheel, INTERVAL);
-		settle(recorder);
-		assert_status(probe.answers[0], TW_OK);
-		assert_status(probe.answers[1], TW_OK);
-		if (stops)
-			assert_released(recorder, 2, TW_STOPPED);
-		else
-			assert_drained(recorder, 2);
-		recorder_close(recorder);
-	}
 }

@@ -6,9 +6,60 @@
 #include "support/blocked_call.h"
 #include "support/inside.h"
 #include "support/probe.h"
+#include "support/script.h"
 
 #include "runtime/ask.h"
 #include "runtime/apply.h"
+
+SCRIPT(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel,
+       "after a 50; after b 50; after c 50; after d 50; after e 50; after f 50;"
+       "reset a 3; reset b 300+1ns; pass 2; reset c 3; reset d 400; reset e 0; reset f never;"
+       "advance 0 -> e@2; pass 410 -> a@3 b@301 c@5 d@402; reset f 1; pass 1 -> f@413")
+SCRIPT(everywhere, reset_of_a_done_or_stopped_timer_finds_nothing,
+       "after a 1; after b 1; stop b; reset b 1 = NOT_FOUND; pass 1 -> a@1;"
+       "reset a 1 = NOT_FOUND; reset b 1 = NOT_FOUND; pass 5")
+SCRIPT(pool, job_of_the_pool_that_has_not_begun_can_be_reset,
+       "after a 1; after b 1; after c 1; after d 1;" WORKERS_STOP
+       "clock 1; reset a 9; reset b 2; reset b 5; reset c 3; stop c; flush;" WORKERS_GO
+       "idle -> v@0 w@0 d@1; pass 20 -> a@10 b@6")
+SCRIPT(pool, reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late,
+       "after p 1;" WORKERS_STOP "clock 1; reset p 2; clock 7;" WORKERS_GO "wait -> v@0 w@0 p@8/3")
+SCRIPT(ordered, timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance,
+       "in p: after q 0; after p 1; set next 2; set last 5; advance 5 => p@1 q@1 next@2 last@5")
+SCRIPT(everywhere, timer_reset_in_its_own_run_runs_again,
+       "in p 1: reset p 3, reset p 5; after p 2; pass 20 -> p@2 p@7; reset p 1 = NOT_FOUND")
+SCRIPT(pool, timer_reset_while_it_runs_runs_again_after_it,
+       "hold p; after p 0; clock 0; reached p; reset p 5; go p; idle -> p@0; pass 9 -> p@5;"
+       "stop p = NOT_FOUND")
+SCRIPT(pool, timer_reset_while_it_runs_can_be_stopped,
+       "hold p; after p 0; clock 0; reached p; reset p 2; stop p = REARMED; stop p = RUNNING;"
+       "reset p 2 = NOT_FOUND; hold q; after q 0; clock 0; reached q; reset q 2; go p; go q;"
+       "idle -> p@0 q@0; stop p = NOT_FOUND; stop q; pass 9")
+SCRIPT(ordered, timers_of_one_tick_run_in_the_order_of_their_commands,
+       "after a 5; after b 5; flush; set c 5; set d 5; after e 5; flush; after f 5; move c 5;"
+       "advance 9 => a@5 b@5 d@5 e@5 f@5 c@5")
+/* The deadline has passed and the tick is to come. The new deadline is later, and now. */
+SCRIPT(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now,
+       "after a 0.25; after b 0.25; advance 0.5; reset a 0; reset b -0.125;"
+       "advance 0 -> a@0.5 b@0.5")
+/* Neither reset finds room in the queue, nor needs it. */
+SCRIPT(inline, reset_does_not_wait_for_commands_before_it,
+       "after a 9; after b 2; flush; move none 1; move none 1; move none 1; move none 1;"
+       "move none 1; move none 1; move none 1; move none 1; move none 1 = FULL;"
+       "reset a 3; reset b 4; pass 9 -> a@3 b@4",
+       .queue_capacity = 8, .when_full = TW_WHEN_FULL_FAIL)
+/* The owner notices the reset at the old deadline. The last deadline is before the one asked for,
+ * and after the one by which the timer is filed. */
+SCRIPT(everywhere, timer_that_was_put_off_waits_at_its_old_deadline_unseen,
+       "after p 2; flush; reset p 3; reset p 20; reset p 50; left p = 50; pass 2; pending = 1;"
+       "left p = 48; reset p 5; pass 60 -> p@7/7")
+SCRIPT(everywhere, timer_that_was_put_off_is_drained_with_its_last_deadline,
+       "after p 2; flush; reset p 7; drain -> p:drained/7")
+SCRIPT(everywhere, timer_that_was_put_off_is_released_with_its_last_deadline,
+       "after p 2; flush; reset p 7; stop -> p:stopped/7")
+SCRIPT(ordered, timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance,
+       "in p: reset p 1; in q: after q 1; after p 1; after q 1;"
+       "advance 6 => p@1 q@1 p@2 q@2 p@3 q@3 p@4 q@4 p@5 q@5 p@6 q@6")
 
 static void stop_probe(void *argument)
 {
@@ -39,48 +90,6 @@ PROBED(inline, stop_that_waits_for_a_reset_leaves_the_processor_to_it)
 	assert_status(probe.answers[0], TW_OK);
 	pass_ticks(recorder, 3);
 	assert_int_equal(event_count(recorder), 0);
-}
-
-PROBED(pool, job_of_the_pool_that_has_not_begun_can_be_reset)
-{
-	struct probe held[2];
-	struct probe probes[4] = {0};
-
-	probes_wait(recorder, held, probes, 4);
-	assert_status(probe_reset(&probes[0], 9 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[1], 2 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[1], 5 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[2], 3 * INTERVAL), TW_OK);
-	assert_status(probe_stop(&probes[2]), TW_OK);
-	flush_wheel(recorder);
-	let_workers_go(recorder, held);
-	assert_executed_at(recorder, 3, INTERVAL);
-	assert_int_equal(event_count(recorder), 3);
-	pass_ticks(recorder, 20);
-	assert_executed_at(recorder, 0, 10 * INTERVAL);
-	assert_executed_at(recorder, 1, 6 * INTERVAL);
-	assert_not_returned(recorder, 2);
-}
-
-static void start_another_now(struct probe *probe)
-{
-	struct probe *other = probe->others;
-
-	probe->answers[0] =
-		tw_after_func(probe->recorder->wheel, 0, probe_run, other, &other->timer);
-}
-
-PROBED(ordered, timer_that_a_task_sets_for_now_runs_at_that_tick_of_an_advance)
-{
-	struct probe other = {.recorder = recorder, .number = 2};
-	struct probe probe = {.in_run = start_another_now, .others = &other};
-
-	probe_start(recorder, &probe, 1, INTERVAL);
-	set_timer(recorder, "next", 3, 2 * INTERVAL);
-	set_timer(recorder, "last", 4, 5 * INTERVAL);
-	advance(recorder, 5 * INTERVAL);
-	assert_status(probe.answers[0], TW_OK);
-	assert_executed_at(recorder, 2, INTERVAL);
 }
 
 static void reset_the_other_to_now(struct probe *probe)
@@ -120,87 +129,6 @@ PROBED(threads, job_that_was_reset_is_pending_again_without_being_asked_for)
 	settle(recorder);
 }
 
-PROBED(pool, reset_of_a_job_that_is_overdue_by_the_time_it_comes_back_runs_late)
-{
-	struct probe held[2];
-	struct probe probe = {0};
-
-	probes_wait(recorder, held, &probe, 1);
-	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
-	assert_status(tw_advance(recorder->wheel, 7 * INTERVAL), TW_OK);
-	let_workers_go(recorder, held);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 0, 8 * INTERVAL);
-}
-
-PROBED(pool, timer_reset_while_it_runs_runs_again_after_it)
-{
-	struct probe probe;
-
-	probe_start_held(recorder, &probe, 1);
-	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
-	gate_open(&probe.gate);
-	settle(recorder);
-	probe.in_run = NULL;
-	assert_int_equal(event_count(recorder), 1);
-	pass_ticks(recorder, 9);
-	assert_order(recorder, 1, 1);
-	assert_int_equal(event_at(recorder, 1).now, 5 * INTERVAL);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-}
-
-PROBED(pool, timer_reset_while_it_runs_can_be_stopped)
-{
-	struct probe probes[2];
-
-	probe_start_held(recorder, &probes[0], 1);
-	assert_status(probe_reset(&probes[0], 2 * INTERVAL), TW_OK);
-	assert_status(probe_stop(&probes[0]), TW_REARMED);
-	assert_status(probe_stop(&probes[0]), TW_RUNNING);
-	assert_status(probe_reset(&probes[0], 2 * INTERVAL), TW_NOT_FOUND);
-	probe_start_held(recorder, &probes[1], 2);
-	assert_status(probe_reset(&probes[1], 2 * INTERVAL), TW_OK);
-	gate_open(&probes[0].gate);
-	gate_open(&probes[1].gate);
-	settle(recorder);
-	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
-	assert_status(probe_stop(&probes[1]), TW_OK);
-	pass_ticks(recorder, 9);
-	assert_int_equal(event_count(recorder), 2);
-}
-
-PROBED(ordered, timers_of_one_tick_run_in_the_order_of_their_commands)
-{
-	struct probe probes[4] = {0};
-
-	probes_start_ms(recorder, probes, 1, 5, 5);
-	flush_wheel(recorder);
-	set_timer(recorder, "keyed", 6, 5 * INTERVAL);
-	set_timer(recorder, "other", 7, 5 * INTERVAL);
-	probe_start(recorder, &probes[2], 4, 5 * INTERVAL);
-	flush_wheel(recorder);
-	probe_start(recorder, &probes[3], 5, 5 * INTERVAL);
-	move_timer(recorder, "keyed", 5 * INTERVAL);
-	advance(recorder, 9 * INTERVAL);
-	assert_order(recorder, 1, 2, 7, 4, 5, 6);
-}
-
-/* Its deadline has passed and its tick is to come. The new deadline is later, and now. */
-PROBED(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now)
-{
-	struct probe probes[2] = {0};
-
-	probe_start(recorder, &probes[0], 1, INTERVAL / 4);
-	probe_start(recorder, &probes[1], 2, INTERVAL / 4);
-	advance(recorder, INTERVAL / 2);
-	assert_int_equal(event_count(recorder), 0);
-	assert_status(probe_reset(&probes[0], 0), TW_OK);
-	assert_status(probe_reset(&probes[1], -INTERVAL / 8), TW_OK);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 1, INTERVAL / 2);
-	assert_executed_at(recorder, 2, INTERVAL / 2);
-}
-
 /* Threads that reset timers faster than the owner applies the resets do this. */
 PROBED(inline, question_is_answered_although_resets_come_without_end)
 {
@@ -231,73 +159,6 @@ PROBED(inline, question_is_answered_although_resets_come_without_end)
 	}
 	assert_in_range(turns, TIMERS / SEEN / 2, 3 * TIMERS / SEEN + 4);
 	stop_wheel(recorder);
-}
-
-PROBED(inline, reset_does_not_wait_for_commands_before_it, .queue_capacity = 64)
-{
-	struct probe probes[2] = {0};
-
-	probes_start_ms(recorder, probes, 1, 9, 2);
-	flush_wheel(recorder);
-	/* Neither finds room in the queue, nor needs it. */
-	while (wheel_commands_queued(recorder->wheel) < 64)
-		move_timer(recorder, "none", INTERVAL);
-	assert_status(probe_reset(&probes[0], 3 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[1], 4 * INTERVAL), TW_OK);
-	pass_ticks(recorder, 9);
-	assert_executed_at(recorder, 1, 3 * INTERVAL);
-	assert_executed_at(recorder, 2, 4 * INTERVAL);
-}
-
-/* The owner notices the reset at the old deadline. */
-PROBED(everywhere, timer_that_was_put_off_waits_at_its_old_deadline_unseen)
-{
-	struct probe probe = {0};
-	tw_duration remaining;
-
-	probe_start(recorder, &probe, 1, 2 * INTERVAL);
-	flush_wheel(recorder);
-	for (int i = 3; i <= 50; i++)
-		assert_status(probe_reset(&probe, i * INTERVAL), TW_OK);
-	assert_status(tw_timer_remaining(recorder->wheel, probe.timer, &remaining), TW_OK);
-	assert_int_equal(remaining, 50 * INTERVAL);
-	pass_ticks(recorder, 2);
-	assert_int_equal(event_count(recorder), 0);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	assert_status(tw_timer_remaining(recorder->wheel, probe.timer, &remaining), TW_OK);
-	assert_int_equal(remaining, 48 * INTERVAL);
-	/* This deadline is before the last one, and after that by which the timer is filed. */
-	assert_status(probe_reset(&probe, 5 * INTERVAL), TW_OK);
-	pass_ticks(recorder, 60);
-	assert_executed_at(recorder, 1, 7 * INTERVAL);
-	assert_int_equal(event_count(recorder), 1);
-}
-
-static void note_deadline(struct recorder *recorder, const struct tw_task *task)
-{
-	*(tw_duration *)recorder->argument = task->deadline;
-}
-
-TEST(everywhere, timer_that_was_put_off_is_drained_and_released_with_its_last_deadline)
-{
-	for (int stops = 0; stops < 2; stops++) {
-		struct recorder *recorder = probes_open(*state);
-		struct probe probe = {0};
-		tw_duration deadline = 0;
-
-		recorder->argument = &deadline;
-		recorder->on_drain = recorder->on_release = note_deadline;
-		probe_start(recorder, &probe, 1, 2 * INTERVAL);
-		flush_wheel(recorder);
-		assert_status(probe_reset(&probe, 7 * INTERVAL), TW_OK);
-		if (stops)
-			stop_wheel(recorder);
-		else
-			assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
-		settle(recorder);
-		assert_int_equal(deadline, 7 * INTERVAL);
-		recorder_close(recorder);
-	}
 }
 
 static void reset_itself_to_now(struct probe *probe)
@@ -367,31 +228,4 @@ PROBED(everywhere, timer_that_rearms_itself_at_once_for_ever_lets_others_go_on)
 	assert_int_equal(times_returned(recorder, 1), 1);
 	assert_true(atomic_load(&busy.ended) > 0);
 	stop_wheel(recorder);
-}
-
-static void start_again_in_a_tick(struct probe *probe)
-{
-	probe->answers[0] |=
-		tw_after_func(probe->recorder->wheel, INTERVAL, probe_run, probe, NULL);
-}
-
-static void reset_itself_by_a_tick(struct probe *probe)
-{
-	probe->answers[0] |= probe_reset(probe, INTERVAL);
-}
-
-PROBED(ordered, timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance)
-{
-	struct probe probes[2] = {{.in_run = start_again_in_a_tick},
-				  {.in_run = reset_itself_by_a_tick}};
-
-	probes_start_ms(recorder, probes, 0, 1, 1);
-	advance(recorder, 100 * INTERVAL);
-	assert_int_equal(event_count(recorder), 200);
-	for (size_t i = 0; i < 200; i++) {
-		assert_ptr_equal(event_at(recorder, i).value, VALUE(i % 2));
-		assert_int_equal(event_at(recorder, i).now, (tw_duration)(i / 2 + 1) * INTERVAL);
-	}
-	assert_status(probes[0].answers[0], TW_OK);
-	assert_status(probes[1].answers[0], TW_OK);
 }

@@ -7,80 +7,33 @@
 
 #include "support/inside.h"
 #include "support/probe.h"
+#include "support/script.h"
 
-PROBED(inline, timer_that_is_due_now_can_still_be_stopped_in_the_queue)
-{
-	struct probe probes[2] = {0};
-
-	probe_start(recorder, &probes[0], 1, 0);
-	probe_start(recorder, &probes[1], 2, -INTERVAL);
-	assert_status(probe_stop(&probes[1]), TW_OK);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 1, 0);
-	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
-	assert_int_equal(event_count(recorder), 1);
-}
-
-PROBED(everywhere, argument_goes_to_the_one_that_takes_it)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-	struct probe probes[2] = {0};
-	void *argument = NULL;
-
-	probes_start_ms(recorder, probes, 0, 5, 5);
-	assert_status(tw_timer_take(wheel, probes[0].timer, &argument), TW_OK);
-	assert_ptr_equal(argument, &probes[0]);
-	flush_wheel(recorder);
-	assert_status(tw_timer_take(wheel, probes[1].timer, &argument), TW_OK);
-	assert_ptr_equal(argument, &probes[1]);
-	argument = wheel;
-	for (int i = 0; i < 2; i++)
-		assert_status(tw_timer_take(wheel, probes[i].timer, &argument), TW_NOT_FOUND);
-	assert_status(tw_timer_take(wheel, (struct tw_timer){77}, &argument), TW_NOT_FOUND);
-	assert_ptr_equal(argument, wheel);
-	flush_wheel(recorder);
-	assert_int_equal(tw_pending(wheel), 0);
-	pass_ticks(recorder, 9);
-	assert_int_equal(event_count(recorder), 0);
-}
-
-static void take_in_its_own_run(struct probe *probe)
-{
-	struct tw_wheel *wheel = probe->recorder->wheel;
-	void *argument = NULL;
-
-	/* The run has it. */
-	if (probe->runs == 1 && probe->number == 1) {
-		probe->answers[0] = tw_timer_take(wheel, probe->timer, &argument);
-		probe->answers[1] = argument ? TW_INVALID : TW_OK;
-	}
-	/* A reset has armed another run, or there is a next one: the taker has it. */
-	if (probe->number == 2)
-		(void)probe_reset(probe, INTERVAL);
-	if (probe->number != 1) {
-		probe->answers[0] = tw_timer_take(wheel, probe->timer, &argument);
-		probe->answers[1] = argument == probe ? TW_OK : TW_INVALID;
-	}
-	probe->answers[2] = tw_timer_take(wheel, probe->timer, &argument);
-}
-
-PROBED(everywhere, run_that_takes_its_own_timer_has_the_argument_of_the_next_run)
-{
-	struct probe probes[4] = {0};
-
-	for (int i = 1; i < 4; i++)
-		probes[i].in_run = take_in_its_own_run;
-	probe_start(recorder, &probes[1], 1, INTERVAL);
-	probe_start(recorder, &probes[2], 2, INTERVAL);
-	probe_repeat(recorder, &probes[3], 3, INTERVAL, INTERVAL);
-	pass_ticks(recorder, 9);
-	assert_int_equal(event_count(recorder), 3);
-	for (int i = 1; i < 4; i++) {
-		assert_status(probes[i].answers[0], i == 1 ? TW_RUNNING : TW_REARMED);
-		assert_status(probes[i].answers[1], TW_OK);
-		assert_status(probes[i].answers[2], TW_RUNNING);
-	}
-}
+SCRIPT(everywhere, stopped_timer_never_runs_and_is_not_released,
+       "after a 5; after b 5; after c 5; after d 500; stop a; flush; stop b; advance 5-1ns;"
+       "stop_wait c; stop d; flush; pending = 0; pass 5; stop a = NOT_FOUND;"
+       "stop b = NOT_FOUND; stop c = NOT_FOUND; stop d = NOT_FOUND; stop; idle")
+SCRIPT(inline, timer_that_is_due_now_can_still_be_stopped_in_the_queue,
+       "after p 0; after q -1; stop q; advance 0 -> p@0; stop p = NOT_FOUND")
+SCRIPT(everywhere, argument_goes_to_the_one_that_takes_it,
+       "after p 5; after q 5; take p = p; flush; take q = q; take p = NOT_FOUND;"
+       "take q = NOT_FOUND; flush; pending = 0; pass 9")
+/* A run has its own argument. Where a reset has armed another run, or there is a next one, the
+ * taker has it. */
+SCRIPT(everywhere, run_that_takes_its_own_timer_has_the_argument_of_the_next_run,
+       "in a: take a = RUNNING; in b: reset b 1, take b = b REARMED, take b = RUNNING;"
+       "in c: take c = c REARMED, take c = RUNNING; after a 1; after b 1; every c 1 1;"
+       "pass 9 -> a@1 b@1 c@1")
+SCRIPT(everywhere, timer_that_stops_itself_learns_that_it_runs,
+       "in p: stop_wait p = RUNNING, stop p = RUNNING; after p 1; pass 3 -> p@1;"
+       "stop p = NOT_FOUND; stop_wait p = NOT_FOUND")
+SCRIPT(everywhere, task_may_stop_and_wait_for_others,
+       "in c: stop_wait a = NOT_FOUND, stop_wait b; after a 1; after b 9; pass 1 -> a@1;"
+       "after c 1; pass 20 -> c@2")
+SCRIPT(pool, job_of_the_pool_that_has_not_begun_can_be_stopped,
+       "after a 1; after b 1; after c 1;" WORKERS_STOP
+       "clock 1; pending = 0; stop a; stop_wait c; stop a = NOT_FOUND;" WORKERS_GO
+       "idle -> v@0 w@0 b@1; stop a = NOT_FOUND; stop; idle")
 
 PROBED(pool, stop_during_the_run_answers_running_and_leaves_the_wait_to_another)
 {
@@ -171,21 +124,6 @@ static void stop_wait_for_the_first_other(struct probe *probe)
 	probe->answers[1] = probe_stop_wait(&probe->others[1]);
 }
 
-PROBED(everywhere, task_may_stop_and_wait_for_others)
-{
-	struct probe others[2] = {0};
-	struct probe probe = {.in_run = stop_wait_for_the_first_other, .others = others};
-
-	probe_start(recorder, &others[0], 1, INTERVAL);
-	probe_start(recorder, &others[1], 2, 9 * INTERVAL);
-	pass_ticks(recorder, 1);
-	probe_start(recorder, &probe, 3, INTERVAL);
-	pass_ticks(recorder, 20);
-	assert_status(probe.answers[0], TW_NOT_FOUND);
-	assert_status(probe.answers[1], TW_OK);
-	assert_order(recorder, 1, 3);
-}
-
 PROBED(pool, task_on_a_worker_waits_for_the_run_on_the_other)
 {
 	struct probe held[2];
@@ -201,23 +139,6 @@ PROBED(pool, task_on_a_worker_waits_for_the_run_on_the_other)
 	assert_true(probe.answers[0] == TW_RUNNING || probe.answers[0] == TW_NOT_FOUND);
 	assert_status(probe.answers[1], TW_NOT_FOUND);
 	assert_int_equal(event_count(recorder), 2);
-}
-
-PROBED(pool, job_of_the_pool_that_has_not_begun_can_be_stopped)
-{
-	struct probe held[2];
-	struct probe probes[3] = {0};
-
-	probes_wait(recorder, held, probes, 3);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_status(probe_stop_wait(&probes[2]), TW_OK);
-	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
-	let_workers_go(recorder, held);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_status(probe_stop(&probes[0]), TW_NOT_FOUND);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 3);
 }
 
 PROBED(inline_and_threads, stale_handle_touches_no_later_timer_after_a_million_reuses)

@@ -4,37 +4,84 @@
 
 #include "support/gate.h"
 #include "support/probe.h"
+#include "support/script.h"
 #include "support/stats.h"
 
-PROBED(everywhere, periodic_timer_runs_at_first_and_each_period_after_it)
-{
-	struct probe probes[4] = {0};
+SCRIPT(everywhere, periodic_timer_runs_at_first_and_each_period_after_it,
+       "every a 3 10; every b 0 20; every c 45 3; every d -5 25; advance 0 -> b@0 d@0;"
+       "pass 35 -> a@3 a@13 a@23 a@33 b@20 d@20;"
+       "pass 20 -> a@43 a@53 b@40 c@45 c@48 c@51 c@54 d@45; pending = 4")
+SCRIPT(ordered, periods_that_are_no_whole_ticks_do_not_drift,
+       "every a 3.5+3ns 2.5; advance 14 => a@4/3.500003 a@7/6.000003 a@9/8.500003"
+       " a@12/11.000003 a@14/13.500003; stop a; every b 2-1ns 1+333333ns skip;"
+       "advance 5.5 => b@16/15.999999 b@18/17.333332 b@19/18.666665; stop b;"
+       "every c 0.5 123456789ns delay; advance 400 => c@20/20 c@144/143.456789"
+       " c@267/266.913578 c@391/390.370367")
+SCRIPT(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick,
+       "every p 0.25 0.25; clock 1; wait -> p@1/0.25 p@1/0.5 p@1/0.75 p@1/1; clock 1;"
+       "wait -> p@2 p@2 p@2 p@2; clock 1; wait -> p@3 p@3 p@3 p@3; stop p")
+SCRIPT(everywhere, other_policies_run_a_period_below_the_interval_once_a_tick,
+       "every a 0.25 0.25 delay; every b 0.25 0.25 skip; clock 1; wait -> a@1 b@1; clock 1;"
+       "wait -> a@2 b@2; clock 1; wait -> a@3 b@3")
+SCRIPT(ordered, periodic_timers_and_others_of_a_tick_run_in_order,
+       "every a 10 10; set b 10; every c 10 10; set d 20; advance 10 => a@10 b@10 c@10; set e 10;"
+       "advance 10 => d@20 a@20 c@20 e@20")
+SCRIPT(everywhere, period_beyond_the_clock_runs_once_and_stays_pending,
+       "every p 2 never; every q never 1; pass 5 -> p@2; advance 4600000000000; pending = 2;"
+       "stop p; stop q")
 
-	probe_repeat(recorder, &probes[0], 1, 3 * INTERVAL, 10 * INTERVAL);
-	probe_repeat(recorder, &probes[1], 2, 0, 20 * INTERVAL);
-	probe_repeat(recorder, &probes[2], 3, 45 * INTERVAL, 3 * INTERVAL);
-	probe_repeat(recorder, &probes[3], 4, -5 * INTERVAL, 25 * INTERVAL);
-	advance(recorder, 0);
-	pass_ticks(recorder, 55);
-	assert_runs_ms(recorder, 1, 3, 13, 23, 33, 43, 53);
-	assert_runs_ms(recorder, 2, 0, 20, 40);
-	assert_runs_ms(recorder, 3, 45, 48, 51, 54);
-	assert_runs_ms(recorder, 4, 0, 20, 45);
-	assert_int_equal(tw_pending(recorder->wheel), 4);
-}
+/* These are tokio's figures: the period is 300, and the run at 300 lasts until 950. */
+#define HELD_UNTIL_950 "hold p; clock 300; reached p; clock 650; go p;"
+SCRIPT(pool, burst_runs_each_missed_one_at_once,
+       "every p 300 300;" HELD_UNTIL_950
+       "wait -> p@300 p@950/600 p@950/900; pass 650 -> p@1200 p@1500")
+SCRIPT(pool, delay_counts_the_next_period_from_the_late_run,
+       "every p 300 300 delay;" HELD_UNTIL_950 "wait -> p@300 p@950; pass 650 -> p@1250 p@1550")
+SCRIPT(pool, skip_waits_for_the_next_multiple,
+       "every p 300 300 skip;" HELD_UNTIL_950 "wait -> p@300 p@950; pass 650 -> p@1200 p@1500")
 
-PROBED(everywhere, burst_of_a_period_below_the_interval_makes_up_for_all_each_tick)
-{
-	struct probe probe = {0};
+/* The run that is due at 300 cannot begin before 950. */
+#define BEGUN_AT_950 WORKERS_STOP "clock 950;" WORKERS_GO
+SCRIPT(pool, burst_makes_up_for_the_time_in_the_pool_too,
+       "every p 300 300;" BEGUN_AT_950 "wait -> v@0 w@0 p@950 p@950 p@950; pass 350 -> p@1200")
+SCRIPT(pool, delay_counts_from_a_run_that_waited_in_the_pool,
+       "every p 300 300 delay;" BEGUN_AT_950 "wait -> v@0 w@0 p@950; pass 350 -> p@1250")
+SCRIPT(pool, skip_leaves_out_the_time_in_the_pool,
+       "every p 300 300 skip;" BEGUN_AT_950 "wait -> v@0 w@0 p@950; pass 350 -> p@1200")
+SCRIPT(everywhere, policies_hold_for_a_timer_that_starts_in_the_past_too,
+       "clock 950; every a -350 300; every b -350 300 delay; every c -350 300 skip;"
+       "wait -> a@950 a@950 b@950 c@950; pass 350 -> a@1200 b@1250 c@1200")
+SCRIPT(everywhere, run_late_by_a_period_has_missed_the_next,
+       "clock 950; every a -300 300; every b -300 300 delay; every c -300 300 skip;"
+       "wait -> a@950 a@950 b@950 c@950; pass 350 -> a@1250 b@1250 c@1250")
 
-	probe_repeat_with(recorder, &probe, 1, INTERVAL / 4, INTERVAL / 4, TW_MISSED_BURST);
-	for (int tick = 1; tick <= 10; tick++) {
-		assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-		WAIT_UNTIL((advance(recorder, 0), event_count(recorder) >= (size_t)tick * 4));
-		assert_int_equal(event_count(recorder), tick * 4);
-		assert_int_equal(event_at(recorder, (size_t)tick * 4 - 1).now, tick * INTERVAL);
-	}
-}
+#define HELD_UNTIL_250 "hold p; clock 100; reached p; clock 150; go p;"
+SCRIPT(pool, burst_late_by_less_than_a_period_changes_nothing,
+       "every p 100 100;" HELD_UNTIL_250 "wait -> p@100 p@250; pass 200 -> p@300 p@400")
+SCRIPT(pool, delay_late_by_less_than_a_period_changes_nothing,
+       "every p 100 100 delay;" HELD_UNTIL_250 "wait -> p@100 p@250; pass 200 -> p@300 p@400")
+SCRIPT(pool, skip_late_by_less_than_a_period_changes_nothing,
+       "every p 100 100 skip;" HELD_UNTIL_250 "wait -> p@100 p@250; pass 200 -> p@300 p@400")
+
+SCRIPT(everywhere, periodic_timer_stopped_between_runs_runs_no_more,
+       "every p 5 5; pass 12 -> p@5 p@10; pending = 1; stop p; stop p = NOT_FOUND;"
+       "reset p 1 = NOT_FOUND; pass 20; pending = 0; stop; idle")
+SCRIPT(everywhere, periodic_timer_that_stops_itself_runs_no_more,
+       "in p 3: stop_wait p = REARMED, stop p = RUNNING, reset p 1 = NOT_FOUND; every p 5 5;"
+       "pass 40 -> p@5 p@10 p@15; stop p = NOT_FOUND; pending = 0")
+SCRIPT(pool, periodic_timer_stopped_while_it_runs_does_not_run_again,
+       "every p 5 5; hold p; clock 5; reached p; clock 50; stop p = REARMED; stop p = RUNNING;"
+       "go p; stop_wait p = any; pass 20 -> p@5; stop p = NOT_FOUND; pending = 0; stop; idle")
+SCRIPT(pool, late_run_that_waits_in_the_pool_can_be_stopped,
+       "every p 5 5;" WORKERS_STOP "clock 50; stop p;" WORKERS_GO "pass 20 -> v@0 w@0")
+SCRIPT(everywhere, reset_to_never_pauses_and_another_reset_goes_on,
+       "every p 10 10; pass 12 -> p@10; reset p never; pass 100; pending = 1; reset p 3;"
+       "pass 20 -> p@115 p@125")
+SCRIPT(everywhere, periodic_timer_may_reset_itself,
+       "in p 1: reset p 25; every p 10 10; pass 60 -> p@10 p@35 p@45 p@55")
+SCRIPT(pool, reset_while_it_runs_takes_the_place_of_missed_runs,
+       "every p 10 10; hold p; clock 10; reached p; clock 85; reset p 6; go p; idle -> p@10;"
+       "pass 20 -> p@101 p@111")
 
 PROBED(ordered, burst_has_run_when_advance_returns)
 {
@@ -42,7 +89,7 @@ PROBED(ordered, burst_has_run_when_advance_returns)
 	size_t first_tick;
 	size_t all_ticks;
 
-	probe_repeat_with(recorder, &probe, 1, INTERVAL / 4, INTERVAL / 4, TW_MISSED_BURST);
+	probe_repeat(recorder, &probe, 1, INTERVAL / 4, INTERVAL / 4);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	first_tick = event_count_of_kind(recorder, EVENT_EXECUTE);
 	assert_status(tw_advance(recorder->wheel, 3 * INTERVAL), TW_OK);
@@ -52,164 +99,6 @@ PROBED(ordered, burst_has_run_when_advance_returns)
 	assert_int_equal(first_tick, 4);
 	assert_int_equal(all_ticks, 16);
 	assert_runs_ms(recorder, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4);
-}
-
-PROBED(everywhere, other_policies_run_a_period_below_the_interval_once_a_tick)
-{
-	struct probe probes[2] = {0};
-
-	probe_repeat_with(recorder, &probes[0], 1, INTERVAL / 4, INTERVAL / 4, TW_MISSED_DELAY);
-	probe_repeat_with(recorder, &probes[1], 2, INTERVAL / 4, INTERVAL / 4, TW_MISSED_SKIP);
-	for (int tick = 0; tick < 5; tick++) {
-		pass_ticks(recorder, 1);
-		advance(recorder, 0);
-	}
-	assert_runs_ms(recorder, 1, 1, 2, 3, 4, 5);
-	assert_runs_ms(recorder, 2, 1, 2, 3, 4, 5);
-}
-
-PROBED(ordered, periodic_timers_and_others_of_a_tick_run_in_order)
-{
-	struct probe probes[2] = {0};
-
-	probe_repeat(recorder, &probes[0], 1, 10 * INTERVAL, 10 * INTERVAL);
-	set_timer(recorder, "a", 2, 10 * INTERVAL);
-	probe_repeat(recorder, &probes[1], 3, 10 * INTERVAL, 10 * INTERVAL);
-	set_timer(recorder, "b", 4, 20 * INTERVAL);
-	advance(recorder, 10 * INTERVAL);
-	set_timer(recorder, "c", 5, 10 * INTERVAL);
-	advance(recorder, 10 * INTERVAL);
-	assert_order(recorder, 1, 2, 3, 4, 1, 3, 5);
-}
-
-PROBED(everywhere, period_beyond_the_clock_runs_once_and_stays_pending)
-{
-	struct probe probes[2] = {0};
-
-	probe_repeat(recorder, &probes[0], 1, 2 * INTERVAL, TW_FOREVER);
-	probe_repeat(recorder, &probes[1], 2, TW_FOREVER, INTERVAL);
-	pass_ticks(recorder, 5);
-	advance(recorder, INT64_MAX / 2);
-	assert_runs_ms(recorder, 1, 2);
-	assert_int_equal(event_count(recorder), 1);
-	assert_int_equal(tw_pending(recorder->wheel), 2);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_status(probe_stop(&probes[1]), TW_OK);
-}
-
-/*
- * Uses tokio's figures: period 300, the run at 300 lasts until 950; then `overdue` runs are made at
- * once. The clock is left at 1600.
- */
-static void run_held_until_950(struct recorder *recorder, enum tw_missed missed, size_t overdue)
-{
-	static struct probe probe;
-
-	probe_repeat_held(recorder, &probe, 300 * INTERVAL, missed);
-	assert_status(tw_advance(recorder->wheel, 650 * INTERVAL), TW_OK);
-	assert_int_equal(event_count(recorder), 1);
-	gate_open(&probe.gate);
-	wait_for_runs(recorder, 1 + overdue);
-	pass_ticks(recorder, 650);
-}
-
-PROBED(pool, burst_runs_each_missed_one_at_once)
-{
-	run_held_until_950(recorder, TW_MISSED_BURST, 2);
-	assert_runs_ms(recorder, 1, 300, 950, 950, 1200, 1500);
-}
-
-PROBED(pool, delay_counts_the_next_period_from_the_late_run)
-{
-	run_held_until_950(recorder, TW_MISSED_DELAY, 1);
-	assert_runs_ms(recorder, 1, 300, 950, 1250, 1550);
-}
-
-PROBED(pool, skip_waits_for_the_next_multiple)
-{
-	run_held_until_950(recorder, TW_MISSED_SKIP, 1);
-	assert_runs_ms(recorder, 1, 300, 950, 1200, 1500);
-}
-
-/* Uses the same figures, but the run that is due at 300 cannot begin before 950. */
-static void run_begun_at_950(struct recorder *recorder, enum tw_missed missed, size_t overdue)
-{
-	static struct probe probe;
-	struct probe held[2];
-
-	probe = (struct probe){0};
-	probe_repeat_with(recorder, &probe, 1, 300 * INTERVAL, 300 * INTERVAL, missed);
-	hold_workers(recorder, held);
-	assert_status(tw_advance(recorder->wheel, 950 * INTERVAL), TW_OK);
-	assert_int_equal(event_count(recorder), 2);
-	let_workers_go(recorder, held);
-	wait_for_runs(recorder, 2 + overdue);
-	pass_ticks(recorder, 350);
-}
-
-PROBED(pool, burst_makes_up_for_the_time_in_the_pool_too)
-{
-	run_begun_at_950(recorder, TW_MISSED_BURST, 3);
-	assert_runs_ms(recorder, 1, 950, 950, 950, 1200);
-}
-
-PROBED(pool, delay_counts_from_a_run_that_waited_in_the_pool)
-{
-	run_begun_at_950(recorder, TW_MISSED_DELAY, 1);
-	assert_runs_ms(recorder, 1, 950, 1250);
-}
-
-PROBED(pool, skip_leaves_out_the_time_in_the_pool)
-{
-	run_begun_at_950(recorder, TW_MISSED_SKIP, 1);
-	assert_runs_ms(recorder, 1, 950, 1200);
-}
-
-/* Starts a timer of each policy, whose first run was due before the wheel's clock, which is at
- * 950. */
-static void run_started_in_the_past(struct recorder *recorder, tw_duration first)
-{
-	static struct probe probes[3];
-
-	memset(probes, 0, sizeof(probes));
-	advance(recorder, 950 * INTERVAL);
-	for (uintptr_t i = 0; i < 3; i++)
-		probe_repeat_with(recorder, &probes[i], i, first, 300 * INTERVAL,
-				  (enum tw_missed)i);
-	wait_for_runs(recorder, 4);
-	pass_ticks(recorder, 350);
-}
-
-PROBED(everywhere, policies_hold_for_a_timer_that_starts_in_the_past_too)
-{
-	run_started_in_the_past(recorder, -350 * INTERVAL);
-	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1200);
-	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
-	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1200);
-}
-
-PROBED(everywhere, run_late_by_a_period_has_missed_the_next)
-{
-	run_started_in_the_past(recorder, -300 * INTERVAL);
-	assert_runs_ms(recorder, TW_MISSED_BURST, 950, 950, 1250);
-	assert_runs_ms(recorder, TW_MISSED_DELAY, 950, 1250);
-	assert_runs_ms(recorder, TW_MISSED_SKIP, 950, 1250);
-}
-
-TEST(pool, run_late_by_less_than_a_period_changes_nothing)
-{
-	for (int missed = TW_MISSED_BURST; missed <= TW_MISSED_SKIP; missed++) {
-		struct recorder *recorder = probes_open(*state);
-		struct probe probe;
-
-		probe_repeat_held(recorder, &probe, 100 * INTERVAL, (enum tw_missed)missed);
-		assert_status(tw_advance(recorder->wheel, 150 * INTERVAL), TW_OK);
-		gate_open(&probe.gate);
-		wait_for_runs(recorder, 2);
-		pass_ticks(recorder, 200);
-		assert_runs_ms(recorder, 1, 100, 250, 300, 400);
-		recorder_close(recorder);
-	}
 }
 
 /* The run has ended, but the wheel has not noticed yet. */
@@ -224,104 +113,6 @@ PROBED(workers, periodic_timer_stopped_on_its_way_back_is_pending_no_more)
 	assert_status(tw_flush(recorder->wheel), TW_OK);
 	assert_int_equal(tw_pending(recorder->wheel), 0);
 	assert_int_equal(stats_of_wheel(recorder->wheel).removed, 1);
-}
-
-static void stop_in_the_third_run(struct probe *probe)
-{
-	if (probe->runs != 3)
-		return;
-	probe->answers[0] = probe_stop_wait(probe);
-	probe->answers[1] = probe_stop(probe);
-	probe->answers[2] = probe_reset(probe, INTERVAL);
-}
-
-PROBED(everywhere, periodic_timer_that_stops_itself_runs_no_more)
-{
-	struct probe probe = {.in_run = stop_in_the_third_run};
-
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
-	pass_ticks(recorder, 40);
-	assert_runs_ms(recorder, 1, 5, 10, 15);
-	assert_status(probe.answers[0], TW_REARMED);
-	assert_status(probe.answers[1], TW_RUNNING);
-	assert_status(probe.answers[2], TW_NOT_FOUND);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-PROBED(pool, periodic_timer_stopped_while_it_runs_does_not_run_again)
-{
-	struct probe probe;
-
-	probe_repeat_held(recorder, &probe, 5 * INTERVAL, TW_MISSED_BURST);
-	assert_status(tw_advance(recorder->wheel, 50 * INTERVAL), TW_OK);
-	assert_status(probe_stop(&probe), TW_REARMED);
-	assert_status(probe_stop(&probe), TW_RUNNING);
-	gate_open(&probe.gate);
-	(void)probe_stop_wait(&probe);
-	pass_ticks(recorder, 20);
-	assert_runs_ms(recorder, 1, 5);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 1);
-}
-
-PROBED(pool, late_run_that_waits_in_the_pool_can_be_stopped)
-{
-	struct probe held[2];
-	struct probe probe = {0};
-
-	probe_repeat(recorder, &probe, 1, 5 * INTERVAL, 5 * INTERVAL);
-	hold_workers(recorder, held);
-	assert_status(tw_advance(recorder->wheel, 50 * INTERVAL), TW_OK);
-	assert_status(probe_stop(&probe), TW_OK);
-	let_workers_go(recorder, held);
-	pass_ticks(recorder, 20);
-	assert_int_equal(event_count(recorder), 2);
-}
-
-PROBED(everywhere, reset_to_never_pauses_and_another_reset_goes_on)
-{
-	struct probe probe = {0};
-
-	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
-	pass_ticks(recorder, 12);
-	assert_status(probe_reset(&probe, TW_FOREVER), TW_OK);
-	pass_ticks(recorder, 100);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	assert_status(probe_reset(&probe, 3 * INTERVAL), TW_OK);
-	pass_ticks(recorder, 20);
-	assert_runs_ms(recorder, 1, 10, 115, 125);
-}
-
-static void reset_in_the_first_run(struct probe *probe)
-{
-	if (probe->runs == 1)
-		probe->answers[0] = probe_reset(probe, 25 * INTERVAL);
-}
-
-PROBED(everywhere, periodic_timer_may_reset_itself)
-{
-	struct probe probe = {.in_run = reset_in_the_first_run};
-
-	probe_repeat(recorder, &probe, 1, 10 * INTERVAL, 10 * INTERVAL);
-	pass_ticks(recorder, 60);
-	assert_status(probe.answers[0], TW_OK);
-	assert_runs_ms(recorder, 1, 10, 35, 45, 55);
-}
-
-PROBED(pool, reset_while_it_runs_takes_the_place_of_missed_runs)
-{
-	struct probe probe;
-
-	probe_repeat_held(recorder, &probe, 10 * INTERVAL, TW_MISSED_BURST);
-	assert_status(tw_advance(recorder->wheel, 85 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probe, 6 * INTERVAL), TW_OK);
-	gate_open(&probe.gate);
-	settle(recorder);
-	pass_ticks(recorder, 20);
-	assert_runs_ms(recorder, 1, 10, 101, 111);
 }
 
 static struct gate first_run;

@@ -8,164 +8,73 @@
 #include "support/inside.h"
 #include "support/probe.h"
 #include "support/recorder.h"
+#include "support/script.h"
 #include "support/stats.h"
 
-#define LONG_KEY "a key too long for a cell of the queue"
+#define LONG "a_key_too_long_for_a_cell_of_the_queue"
 
-static void assert_refused(struct recorder *recorder)
-{
-	assert_status(tw_set_timer(recorder->wheel, "refused", 7, VALUE(99), INTERVAL), TW_FULL);
-}
+/* A set of the key that has a timer is refused, too. */
+SCRIPT(everywhere, each_kind_of_set_is_refused_at_the_limit,
+       "set a1 1; set b 1 = FULL; set " LONG " 1 = FULL; add b 1 = FULL; after p 1 = FULL;"
+       "every q 0 1 skip = FULL; schedule r 5 = FULL; set a2 1 = FULL; add a2 1 = FULL; idle;"
+       "places = 1; move a 2; pass 2 -> a1@2; places = 0",
+       .max_pending = 1)
+SCRIPT(everywhere, call_that_fails_takes_no_place,
+       "set a 0 = INVALID; add a 0 = INVALID; every p 0 0 skip = INVALID; idle; places = 0;"
+       "set a 1; add a2 1 = EXISTS; places = 1; stop -> a:stopped; set a 1 = CLOSED;"
+       "add a 1 = CLOSED; after p 0 = CLOSED; places = 0",
+       .max_pending = 3)
+/* The queue is full, though there are places. */
+SCRIPT(by_caller, set_refused_by_the_queue_takes_no_place,
+       "move none 1; move none 1; move none 1; move none 1; set a 1 = FULL; after p 1 = FULL;"
+       "places = 0; idle; places = 0",
+       .queue_capacity = 4, .max_pending = 3, .when_full = TW_WHEN_FULL_FAIL)
+/* The second is in the pool's queue, behind the first. */
+SCRIPT(pool, task_has_its_place_in_the_pool_and_while_it_runs,
+       "hold a; set a 1; set b 1; clock 1; reached a; pending = 0; places = 2; set c 1 = FULL;"
+       "go a; idle -> a@1 b@1; places = 0; set c 1",
+       .max_pending = 2, .workers = 1)
+SCRIPT(everywhere, task_has_its_place_until_it_returns,
+       "in a: set b 1 = FULL; set a 1; pass 1 -> a@1; places = 0", .max_pending = 1)
+/* In the release of the old value, that and the new one have the places. */
+SCRIPT(everywhere, replaced_value_has_its_place_until_it_is_released,
+       "in a1: set b 1 = FULL; in a2: set b 1 = FULL; set a1 1; idle; places = 1; set a2 1;"
+       "idle -> a1:replaced; places = 1; set a3 1; idle -> a2:replaced; places = 1;"
+       "set " LONG "1 1; remove a; idle -> a3:removed; places = 1; in " LONG "1: set b 1 = FULL;"
+       "set " LONG "2 1; idle -> " LONG "1:replaced; places = 1; pass 1 -> " LONG "2@1;"
+       "places = 0",
+       .max_pending = 2)
+SCRIPT(everywhere, removed_taken_and_drained_values_give_their_places_back,
+       "set removed 1; set taken 1; set " LONG " 1; after p 1; set x 1 = FULL; remove removed;"
+       "idle -> removed:removed; places = 3; take taken = taken; places = 2;"
+       "drain -> " LONG ":drained p:drained; places = 0",
+       .max_pending = 4)
+/* It does so at once: the owner has not seen the stop. */
+SCRIPT(everywhere, timer_stopped_or_taken_in_time_gives_its_place_back,
+       "after p 1h; stop p; places = 0; stop p = NOT_FOUND; after p 1h; take p = p; places = 0;"
+       "after p 1h; flush; stop p; places = 0; after p 1h; flush; take p = p; places = 0;"
+       "stop p = NOT_FOUND; idle; places = 0",
+       .max_pending = 1)
+SCRIPT(pool, timer_stopped_in_the_pool_gives_its_place_back,
+       WORKERS_STOP "after a 0; after b 0; clock 1; stop a; places = 3; reset b 1h;" WORKERS_GO
+		    "idle -> v@0 w@0; places = 1; stop b; idle; places = 0",
+       .max_pending = 4)
+SCRIPT(everywhere, timer_stopped_in_its_run_has_its_place_until_the_end,
+       "in p: stop p = RUNNING, set a 1 = FULL; after p 1; pass 1 -> p@1; places = 0;"
+       "in q: stop q = REARMED, set a 1 = FULL; every q 1 1; pass 3 -> q@2; places = 0",
+       .max_pending = 1)
+SCRIPT(everywhere, repeated_timer_keeps_its_place,
+       "every p 1 1; set x 1 = FULL; pass 1 -> p@1; places = 1; set x 1 = FULL; pass 1 -> p@2;"
+       "places = 1; stop p; in q 1: reset q 1; in q 2: reset q 1; after q 1; set x 1 = FULL;"
+       "pass 1 -> q@3; set x 1 = FULL; pass 1 -> q@4; places = 1; pass 1 -> q@5; places = 0;"
+       "schedule r 6 8; pass 1 -> r@6; set x 1 = FULL; places = 1; pass 2 -> r@8; places = 0",
+       .max_pending = 1)
 
 /* Waits until all is done that is due, and checks the number of places taken. */
 static void assert_places(struct recorder *recorder, size_t expected)
 {
 	settle(recorder);
 	assert_int_equal(wheel_places_taken(recorder->wheel), expected);
-}
-
-static tw_duration in_a_tick(void *argument, tw_duration previous)
-{
-	return previous + INTERVAL;
-}
-
-PROBED(everywhere, each_kind_of_set_is_refused_at_the_limit, .max_pending = 1)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-	struct tw_timer timer = {77};
-
-	set_timer(recorder, "a", 1, INTERVAL);
-	assert_status(tw_set_timer(wheel, "b", 1, VALUE(2), INTERVAL), TW_FULL);
-	assert_status(tw_set_timer(wheel, LONG_KEY, 30, VALUE(2), INTERVAL), TW_FULL);
-	assert_status(tw_add_timer(wheel, "b", 1, VALUE(2), INTERVAL), TW_FULL);
-	assert_status(tw_after_func(wheel, INTERVAL, run_nothing, NULL, &timer), TW_FULL);
-	assert_int_equal(timer.id, 0);
-	assert_status(tw_every(wheel, 0, INTERVAL, TW_MISSED_SKIP, run_nothing, NULL, NULL),
-		      TW_FULL);
-	assert_status(tw_schedule_func(wheel, in_a_tick, run_nothing, NULL, NULL), TW_FULL);
-	/* A set of the key that has a timer is refused, too. */
-	assert_status(tw_set_timer(wheel, "a", 1, VALUE(2), INTERVAL), TW_FULL);
-	assert_status(tw_add_timer(wheel, "a", 1, VALUE(2), INTERVAL), TW_FULL);
-	assert_int_equal(stats_of_wheel(wheel).refused, 8);
-	assert_places(recorder, 1);
-	move_timer(recorder, "a", 2 * INTERVAL);
-	pass_ticks(recorder, 2);
-	assert_executed_at(recorder, 1, 2 * INTERVAL);
-	assert_int_equal(event_count(recorder), 1);
-	assert_places(recorder, 0);
-}
-
-PROBED(everywhere, call_that_fails_takes_no_place, .max_pending = 3)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-
-	assert_status(tw_set_timer(wheel, "", 0, VALUE(1), INTERVAL), TW_INVALID);
-	assert_status(tw_set_timer(wheel, "a", 1, VALUE(1), 0), TW_INVALID);
-	assert_status(tw_add_timer(wheel, "a", 1, VALUE(1), 0), TW_INVALID);
-	assert_status(tw_after_func(wheel, 0, NULL, NULL, NULL), TW_INVALID);
-	assert_status(tw_every(wheel, 0, 0, TW_MISSED_SKIP, run_nothing, NULL, NULL), TW_INVALID);
-	assert_places(recorder, 0);
-	set_timer(recorder, "a", 1, INTERVAL);
-	assert_status(tw_add_timer(wheel, "a", 1, VALUE(2), INTERVAL), TW_EXISTS);
-	assert_places(recorder, 1);
-	stop_wheel(recorder);
-	assert_status(tw_set_timer(wheel, "a", 1, VALUE(3), INTERVAL), TW_CLOSED);
-	assert_status(tw_add_timer(wheel, "a", 1, VALUE(3), INTERVAL), TW_CLOSED);
-	assert_status(tw_after_func(wheel, 0, run_nothing, NULL, NULL), TW_CLOSED);
-	assert_places(recorder, 0);
-}
-
-/* The queue is full, though there are places. */
-RECORDED(by_caller, set_refused_by_the_queue_takes_no_place, .queue_capacity = 4, .max_pending = 3,
-	 .when_full = TW_WHEN_FULL_FAIL)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-
-	for (int i = 0; i < 4; i++)
-		move_timer(recorder, "none", INTERVAL);
-	for (int i = 0; i < 10; i++) {
-		assert_status(tw_set_timer(wheel, "a", 1, VALUE(1), INTERVAL), TW_FULL);
-		assert_status(tw_after_func(wheel, INTERVAL, run_nothing, NULL, NULL), TW_FULL);
-	}
-	assert_places(recorder, 0);
-}
-
-/* The second is in the pool's queue, behind the first. */
-RECORDED(pool, task_has_its_place_in_the_pool_and_while_it_runs, .max_pending = 2, .workers = 1)
-{
-	recorder->held = 1;
-	set_timer(recorder, "runs", 1, INTERVAL);
-	set_timer(recorder, "waits", 2, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	gate_await(&recorder->gate);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	assert_int_equal(stats_of_wheel(recorder->wheel).unfinished, 2);
-	assert_refused(recorder);
-	gate_open(&recorder->gate);
-	assert_places(recorder, 0);
-	set_timer(recorder, "next", 3, INTERVAL);
-}
-
-static void set_in_task(struct recorder *recorder, const struct tw_task *task)
-{
-	enum tw_status *status = recorder->argument;
-
-	*status = tw_set_timer(recorder->wheel, "next", 4, VALUE(9), INTERVAL);
-}
-
-PROBED(everywhere, task_has_its_place_until_it_returns, .max_pending = 1)
-{
-	enum tw_status status = TW_OK;
-
-	recorder->argument = &status;
-	recorder->on_execute = set_in_task;
-	set_timer(recorder, "a", 1, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_status(status, TW_FULL);
-	assert_places(recorder, 0);
-}
-
-/* In the release of the old value, that and the new one have the places. */
-PROBED(everywhere, replaced_value_has_its_place_until_it_is_released, .max_pending = 2)
-{
-	enum tw_status status = TW_OK;
-
-	recorder->argument = &status;
-	recorder->on_release = set_in_task;
-	for (uintptr_t value = 1; value <= 5; value++) {
-		status = TW_OK;
-		set_timer(recorder, "a", value, INTERVAL);
-		assert_places(recorder, 1);
-		assert_status(status, value == 1 ? TW_OK : TW_FULL);
-	}
-	set_timer(recorder, LONG_KEY, 6, INTERVAL);
-	remove_timer(recorder, "a");
-	assert_places(recorder, 1);
-	set_timer(recorder, LONG_KEY, 7, INTERVAL);
-	assert_places(recorder, 1);
-	assert_status(status, TW_FULL);
-	pass_ticks(recorder, 1);
-	assert_places(recorder, 0);
-}
-
-PROBED(everywhere, removed_taken_and_drained_values_give_their_places_back, .max_pending = 4)
-{
-	struct probe probe = {0};
-	void *value;
-
-	for (int round = 0; round < 3; round++) {
-		set_timer(recorder, "removed", 1, INTERVAL);
-		set_timer(recorder, "taken", 2, INTERVAL);
-		set_timer(recorder, LONG_KEY, 3, INTERVAL);
-		probe_start(recorder, &probe, 4, INTERVAL);
-		assert_refused(recorder);
-		remove_timer(recorder, "removed");
-		assert_places(recorder, 3);
-		assert_status(tw_take_timer(recorder->wheel, "taken", 5, &value), TW_OK);
-		assert_int_equal(wheel_places_taken(recorder->wheel), 2);
-		assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
-		assert_places(recorder, 0);
-	}
 }
 
 RECORDED(everywhere, values_without_a_release_give_their_places_back, .max_pending = 3,
@@ -175,9 +84,9 @@ RECORDED(everywhere, values_without_a_release_give_their_places_back, .max_pendi
 
 	for (int round = 0; round < 5; round++) {
 		set_timer(recorder, "a", 1, INTERVAL);
-		set_timer(recorder, LONG_KEY, 2, INTERVAL);
+		set_timer(recorder, LONG, 2, INTERVAL);
 		assert_places(recorder, 2);
-		remove_timer(recorder, round % 2 == 0 ? "a" : LONG_KEY);
+		remove_timer(recorder, round % 2 == 0 ? "a" : LONG);
 		assert_places(recorder, 1);
 	}
 	assert_status(tw_after_func(recorder->wheel, TW_HOUR, run_nothing, NULL, &timer), TW_OK);
@@ -194,7 +103,7 @@ PROBED(everywhere, stopped_wheel_gives_all_places_back, .max_pending = 6)
 	struct probe often = {0};
 
 	set_timer(recorder, "a", 1, INTERVAL);
-	set_timer(recorder, LONG_KEY, 2, TW_HOUR);
+	set_timer(recorder, LONG, 2, TW_HOUR);
 	probe_start(recorder, &once, 3, TW_HOUR);
 	probe_repeat(recorder, &often, 4, INTERVAL, INTERVAL);
 	pass_ticks(recorder, 1);
@@ -202,74 +111,10 @@ PROBED(everywhere, stopped_wheel_gives_all_places_back, .max_pending = 6)
 	stop_wheel(recorder);
 	assert_places(recorder, 0);
 	wheel_set_behind_the_stop(recorder->wheel, "short", VALUE(5), 5 * INTERVAL);
-	wheel_set_behind_the_stop(recorder->wheel, LONG_KEY, VALUE(6), 5 * INTERVAL);
+	wheel_set_behind_the_stop(recorder->wheel, LONG, VALUE(6), 5 * INTERVAL);
 	assert_places(recorder, 0);
 	for (uintptr_t value = 5; value <= 6; value++)
 		assert_released(recorder, value, TW_STOPPED);
-}
-
-/* It does so at once: the owner has not seen the stop. */
-PROBED(everywhere, timer_stopped_or_taken_in_time_gives_its_place_back, .max_pending = 1)
-{
-	struct probe probe = {0};
-	void *argument;
-
-	for (int round = 0; round < 100; round++) {
-		probe_start(recorder, &probe, 1, TW_HOUR);
-		if (round % 3 == 0)
-			flush_wheel(recorder);
-		if (round % 2 == 0)
-			assert_status(probe_stop(&probe), TW_OK);
-		else
-			assert_status(tw_timer_take(recorder->wheel, probe.timer, &argument),
-				      TW_OK);
-		assert_int_equal(wheel_places_taken(recorder->wheel), 0);
-		assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	}
-	assert_places(recorder, 0);
-}
-
-/* They wait in the pool, behind two that run. */
-PROBED(pool, timer_stopped_in_the_pool_gives_its_place_back, .max_pending = 4)
-{
-	struct probe held[2] = {0};
-	struct probe probes[2] = {0};
-
-	hold_workers(recorder, held);
-	probe_start(recorder, &probes[0], 1, 0);
-	probe_start(recorder, &probes[1], 2, 0);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_int_equal(wheel_places_taken(recorder->wheel), 3);
-	assert_status(probe_reset(&probes[1], TW_HOUR), TW_OK);
-	let_workers_go(recorder, held);
-	assert_places(recorder, 1);
-	assert_status(probe_stop(&probes[1]), TW_OK);
-	assert_places(recorder, 0);
-}
-
-static void stop_and_set(struct probe *probe)
-{
-	probe->answers[0] = probe_stop(probe);
-	probe->answers[1] = tw_set_timer(probe->recorder->wheel, "a", 1, VALUE(9), INTERVAL);
-}
-
-PROBED(everywhere, timer_stopped_in_its_run_has_its_place_until_the_end, .max_pending = 1)
-{
-	struct probe once = {.in_run = stop_and_set};
-	struct probe often = {.in_run = stop_and_set};
-
-	probe_start(recorder, &once, 1, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_status(once.answers[0], TW_RUNNING);
-	assert_status(once.answers[1], TW_FULL);
-	assert_places(recorder, 0);
-	probe_repeat(recorder, &often, 2, INTERVAL, INTERVAL);
-	pass_ticks(recorder, 3);
-	assert_status(often.answers[0], TW_REARMED);
-	assert_status(often.answers[1], TW_FULL);
-	assert_int_equal(often.runs, 1);
-	assert_places(recorder, 0);
 }
 
 /* The run ends meanwhile, on a worker. */
@@ -286,38 +131,4 @@ PROBED(pool, run_that_a_stop_has_waited_for_has_given_its_place_back, .max_pendi
 		may_fail(tw_timer_stop_wait(wheel, timer));
 		assert_int_equal(wheel_places_taken(recorder->wheel), 0);
 	}
-}
-
-static void reset_twice(struct probe *probe)
-{
-	if (probe->runs < 3)
-		probe->answers[0] = probe_reset(probe, INTERVAL);
-}
-
-PROBED(everywhere, repeated_timer_keeps_its_place, .max_pending = 1)
-{
-	static const tw_duration deadlines[] = {12 * INTERVAL, 14 * INTERVAL, 0};
-	struct probe probes[3] = {{.in_run = NULL}, {.in_run = reset_twice}};
-
-	probe_repeat(recorder, &probes[0], 1, INTERVAL, INTERVAL);
-	for (int tick = 0; tick < 5; tick++) {
-		assert_refused(recorder);
-		pass_ticks(recorder, 1);
-		assert_places(recorder, 1);
-	}
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	probe_start(recorder, &probes[1], 2, INTERVAL);
-	for (int run = 1; run <= 3; run++) {
-		assert_refused(recorder);
-		pass_ticks(recorder, 1);
-		assert_int_equal(probes[1].runs, run);
-	}
-	assert_places(recorder, 0);
-	assert_status(probe_schedule(recorder, &probes[2], 3, deadlines), TW_OK);
-	pass_ticks(recorder, 4);
-	assert_int_equal(probes[2].runs, 1);
-	assert_refused(recorder);
-	pass_ticks(recorder, 2);
-	assert_int_equal(probes[2].runs, 2);
-	assert_places(recorder, 0);
 }

@@ -3,198 +3,38 @@
 #include "support/test.h"
 
 #include "support/probe.h"
+#include "support/script.h"
 
-struct gaps {
-	const int *gap;
-	struct probe probe;
-};
-
-static void russell_luo_run_gaps(void *gaps)
-{
-	probe_run(&((struct gaps *)gaps)->probe);
-}
-
-/* Returns the previous deadline plus the next gap, and ends after the last gap. */
-static tw_duration russell_luo_next(void *argument, tw_duration previous)
-{
-	struct gaps *gaps = argument;
-
-	return previous + *gaps->gap++ * TW_MILLISECOND;
-}
-
-PROBED(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends)
-{
-	static const int gap[] = {1, 4, 5, 40, 50, 400, 500, 0};
-	struct gaps gaps = {.gap = gap, .probe = {.recorder = recorder, .number = 1}};
-	struct tw_timer timer;
-
-	assert_status(tw_schedule_func(recorder->wheel, russell_luo_next, russell_luo_run_gaps,
-				       &gaps, &timer),
-		      TW_OK);
-	pass_ticks(recorder, 1200);
-	assert_runs_ms(recorder, 1, 1, 5, 10, 50, 100, 500, 1000);
-	assert_ptr_equal(gaps.gap, gap + sizeof(gap) / sizeof(gap[0]));
-	assert_status(tw_timer_stop(recorder->wheel, timer), TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 7);
-}
-
-PROBED(everywhere, next_is_asked_with_now_and_then_with_the_deadline_of_the_run)
-{
-	static const tw_duration deadlines[] = {7 * INTERVAL + 3, 9 * INTERVAL - 1, 9 * INTERVAL,
-						20 * INTERVAL, 0};
-	struct probe probe = {0};
-
-	advance(recorder, 5 * INTERVAL + 5);
-	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
-	assert_int_equal(probe.asked, 1);
-	pass_ticks(recorder, 50);
-	assert_int_equal(probe.asked, 5);
-	assert_int_equal(probe.previous[0], 5 * INTERVAL + 5);
-	for (int i = 1; i < 5; i++)
-		assert_int_equal(probe.previous[i], deadlines[i - 1]);
-	assert_int_equal(event_count(recorder), 4);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-PROBED(everywhere, schedule_that_does_not_advance_at_first_is_invalid)
-{
-	static const tw_duration wrong[] = {5 * INTERVAL, 5 * INTERVAL - 1, 0, -1, INT64_MIN};
-
-	advance(recorder, 5 * INTERVAL);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct probe probe = {.timer = {77}};
-
-		assert_status(probe_schedule(recorder, &probe, 1, &wrong[i]), TW_NOT_FOUND);
-		assert_int_equal(probe.asked, 1);
-		assert_int_equal(probe.timer.id, 0);
-	}
-	pass_ticks(recorder, 9);
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 0);
-}
-
-PROBED(everywhere, schedule_that_no_longer_advances_ends)
-{
-	static const tw_duration same[] = {2 * INTERVAL, 4 * INTERVAL, 4 * INTERVAL, 99 * INTERVAL};
-	static const tw_duration back[] = {2 * INTERVAL, 4 * INTERVAL, 4 * INTERVAL - 1,
-					   99 * INTERVAL};
-	static const tw_duration least[] = {2 * INTERVAL, INT64_MIN, 99 * INTERVAL};
-	struct probe probes[3] = {0};
-
-	assert_status(probe_schedule(recorder, &probes[0], 1, same), TW_OK);
-	assert_status(probe_schedule(recorder, &probes[1], 2, back), TW_OK);
-	assert_status(probe_schedule(recorder, &probes[2], 3, least), TW_OK);
-	pass_ticks(recorder, 120);
-	assert_runs_ms(recorder, 1, 2, 4);
-	assert_runs_ms(recorder, 2, 2, 4);
-	assert_runs_ms(recorder, 3, 2);
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(probes[i].asked, i < 2 ? 3 : 2);
-		assert_status(probe_stop(&probes[i]), TW_NOT_FOUND);
-	}
-	stop_wheel(recorder);
-	assert_int_equal(event_count(recorder), 5);
-}
-
-PROBED(everywhere, schedule_to_never_stays_pending)
-{
-	static const tw_duration deadlines[] = {2 * INTERVAL, TW_FOREVER};
-	struct probe probes[2] = {0};
-
-	assert_status(probe_schedule(recorder, &probes[0], 1, deadlines), TW_OK);
-	assert_status(probe_schedule(recorder, &probes[1], 2, deadlines + 1), TW_OK);
-	pass_ticks(recorder, 20);
-	assert_runs_ms(recorder, 1, 2);
-	assert_int_equal(tw_pending(recorder->wheel), 2);
-	stop_wheel(recorder);
-	assert_released(recorder, 2, TW_STOPPED);
-	assert_int_equal(times_returned(recorder, 1), 2);
-}
-
-PROBED(pool, schedule_runs_what_it_asks_for_in_the_past_now)
-{
-	static const tw_duration deadlines[] = {10 * INTERVAL, 10 * INTERVAL + 1, 20 * INTERVAL,
-						60 * INTERVAL, 0};
-	struct probe probe;
-
-	probe_hold(&probe);
-	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
-	assert_status(tw_advance(recorder->wheel, 10 * INTERVAL), TW_OK);
-	gate_await(&probe.gate);
-	assert_status(tw_advance(recorder->wheel, 40 * INTERVAL), TW_OK);
-	gate_open(&probe.gate);
-	wait_for_runs(recorder, 3);
-	pass_ticks(recorder, 20);
-	assert_runs_ms(recorder, 1, 10, 50, 50, 60);
-	assert_int_equal(probe.asked, 5);
-}
-
-PROBED(everywhere, schedule_goes_on_from_where_it_is_reset_to)
-{
-	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
-	struct probe probe = {0};
-
-	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
-	pass_ticks(recorder, 3);
-	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
-	pass_ticks(recorder, 50);
-	assert_runs_ms(recorder, 1, 5, 30);
-	assert_int_equal(probe.previous[1], 5 * INTERVAL);
-	assert_int_equal(probe.previous[2], 30 * INTERVAL);
-}
-
-PROBED(everywhere, stopped_schedule_is_not_asked_again)
-{
-	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 40 * INTERVAL, 0};
-	struct probe probe = {0};
-
-	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
-	pass_ticks(recorder, 12);
-	assert_status(probe_stop_wait(&probe), TW_OK);
-	pass_ticks(recorder, 50);
-	assert_runs_ms(recorder, 1, 10);
-	assert_int_equal(probe.asked, 2);
-}
-
-static void stop_in_each_run(struct probe *probe)
-{
-	probe->answers[0] = probe_stop(probe);
-}
-
-PROBED(everywhere, schedule_that_stops_itself_is_not_asked_again)
-{
-	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
-	struct probe probe = {.in_run = stop_in_each_run};
-
-	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
-	pass_ticks(recorder, 50);
-	assert_runs_ms(recorder, 1, 10);
-	assert_status(probe.answers[0], TW_REARMED);
-	assert_int_equal(probe.asked, 1);
-}
-
-static void reset_in_the_first_run(struct probe *probe)
-{
-	if (probe->asked == 1 && event_count(probe->recorder) == 1)
-		probe->answers[0] = probe_reset(probe, 5 * INTERVAL);
-}
-
-PROBED(everywhere, schedule_that_resets_itself_is_asked_after_the_next_run)
-{
-	static const tw_duration deadlines[] = {10 * INTERVAL, 30 * INTERVAL, 0};
-	struct probe probe = {.in_run = reset_in_the_first_run};
-
-	assert_status(probe_schedule(recorder, &probe, 1, deadlines), TW_OK);
-	pass_ticks(recorder, 12);
-	assert_status(probe.answers[0], TW_OK);
-	assert_int_equal(probe.asked, 1);
-	pass_ticks(recorder, 30);
-	assert_runs_ms(recorder, 1, 10, 15, 30);
-	assert_int_equal(probe.asked, 3);
-	assert_int_equal(probe.previous[1], 15 * INTERVAL);
-}
+SCRIPT(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends,
+       "schedule p 1 5 10 50 100 500 1000; pass 1200 -> p@1 p@5 p@10 p@50 p@100 p@500 p@1000;"
+       "asked p = 0 1 5 10 50 100 500 1000; stop p = NOT_FOUND; pending = 0; stop; idle")
+SCRIPT(everywhere, next_is_asked_with_now_and_then_with_the_deadline_of_the_run,
+       "advance 5+5ns; schedule p 7+3ns 9-1ns 10 20; asked p = 5.000005; advance 1-5ns;"
+       "pass 50 -> p@8 p@9/8.999999 p@10/10 p@20; asked p = 5.000005 7.000003 8.999999 10 20;"
+       "pending = 0")
+SCRIPT(everywhere, schedule_that_does_not_advance_at_first_is_invalid,
+       "advance 5; schedule p 5 = NOT_FOUND; asked p = 5; schedule p 5-1ns = NOT_FOUND;"
+       "schedule p 0 = NOT_FOUND; schedule p -1 = NOT_FOUND; schedule p least = NOT_FOUND;"
+       "asked p = 5; pass 9; stop; idle")
+SCRIPT(everywhere, schedule_that_no_longer_advances_ends,
+       "schedule a 2 4 4 99; schedule b 2 4 4-1ns 99; schedule c 2 least 99;"
+       "pass 120 -> a@2 a@4 b@2 b@4 c@2; asked a = 0 2 4; asked b = 0 2 4; asked c = 0 2;"
+       "stop a = NOT_FOUND; stop b = NOT_FOUND; stop c = NOT_FOUND; stop; idle")
+SCRIPT(everywhere, schedule_to_never_stays_pending,
+       "schedule p 2 never; schedule q never; pass 20 -> p@2; pending = 2;"
+       "stop -> p:stopped q:stopped")
+SCRIPT(pool, schedule_runs_what_it_asks_for_in_the_past_now,
+       "hold p; schedule p 10 10+1ns 20 60; clock 10; reached p; clock 40; go p;"
+       "wait -> p@10 p@50 p@50; pass 20 -> p@60; asked p = 0 10 10.000001 20 60")
+SCRIPT(everywhere, schedule_goes_on_from_where_it_is_reset_to,
+       "schedule p 10 30; pass 3; reset p 2; pass 50 -> p@5 p@30; asked p = 0 5 30")
+SCRIPT(everywhere, stopped_schedule_is_not_asked_again,
+       "schedule p 10 30 40; pass 12 -> p@10; stop_wait p; pass 50; asked p = 0 10")
+SCRIPT(everywhere, schedule_that_stops_itself_is_not_asked_again,
+       "in p: stop p = REARMED; schedule p 10 30; pass 50 -> p@10; asked p = 0")
+SCRIPT(everywhere, schedule_that_resets_itself_is_asked_after_the_next_run,
+       "in p 1: reset p 5; schedule p 10 30; pass 12 -> p@10; asked p = 0;"
+       "pass 30 -> p@15 p@30; asked p = 0 15 30")
 
 static tw_duration next_that_stops(void *argument, tw_duration previous)
 {

@@ -4,188 +4,53 @@
 
 #include "support/inside.h"
 #include "support/recorder.h"
+#include "support/script.h"
 
-/* The calls in a task note their answers here, for the main thread to check. */
-struct answers {
-	enum tw_status flush;
-	enum tw_status wait_idle;
-	enum tw_status contains;
-	enum tw_status advance;
-	enum tw_status poll;
-	enum tw_status set;
-	enum tw_status move;
-	enum tw_status remove;
-	enum tw_status drain;
-	int asked;
-};
-
-static void ask_waiting_calls(struct recorder *recorder, const struct tw_task *task)
-{
-	struct answers *answers = recorder->argument;
-	struct tw_wheel *wheel = recorder->wheel;
-
-	answers->asked++;
-	answers->flush = tw_flush(wheel);
-	answers->wait_idle = tw_wait_idle(wheel);
-	answers->contains = tw_contains(wheel, "other", 5, NULL);
-	answers->advance = tw_advance(wheel, 0);
-	answers->poll = tw_poll(wheel, NULL);
-}
-
-/* Waiting for tasks is invalid anywhere; waiting for the owner must return `expected`. */
-static void assert_answers(struct answers *answers, enum tw_status expected)
-{
-	assert_int_equal(answers->asked, 1);
-	assert_status(answers->wait_idle, TW_INVALID);
-	assert_status(answers->flush, expected);
-	assert_status(answers->advance, expected);
-	if (expected == TW_INVALID)
-		assert_status(answers->poll, TW_INVALID);
-	memset(answers, 0, sizeof(*answers));
-}
-
-/* Each task, release and drain function makes the calls. */
-static struct recorder *open_asking(const struct variant *variant, struct answers *answers)
-{
-	struct recorder *recorder = recorder_open(variant, 10);
-
-	memset(answers, 0, sizeof(*answers));
-	recorder->argument = answers;
-	recorder->on_execute = recorder->on_release = recorder->on_drain = ask_waiting_calls;
-	return recorder;
-}
-
-TEST(ordered, calls_that_would_wait_are_invalid_where_the_wheel_is_driven)
-{
-	struct answers answers;
-	struct recorder *recorder = open_asking(*state, &answers);
-
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL * 9);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_status(answers.contains, TW_OK);
-	assert_answers(&answers, TW_INVALID);
-	remove_timer(recorder, "other");
-	settle(recorder);
-	assert_released(recorder, 2, TW_REMOVED);
-	assert_status(answers.contains, TW_NOT_FOUND);
-	assert_answers(&answers, TW_INVALID);
-	set_timer(recorder, "any", 3, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	assert_drained(recorder, 3);
-	assert_answers(&answers, TW_INVALID);
-	recorder_close(recorder);
-}
-
-TEST(pool, calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks)
-{
-	struct answers answers;
-	struct recorder *recorder = open_asking(*state, &answers);
-
-	set_timer(recorder, "other", 2, INTERVAL * 9);
-	set_timer(recorder, "any", 1, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_status(answers.contains, TW_OK);
-	assert_answers(&answers, TW_OK);
-	set_timer(recorder, "any", 3, INTERVAL);
-	remove_timer(recorder, "any");
-	settle(recorder);
-	assert_released(recorder, 3, TW_REMOVED);
-	assert_answers(&answers, TW_OK);
-	remove_timer(recorder, "other");
-	settle(recorder);
-	memset(&answers, 0, sizeof(answers));
-	set_timer(recorder, "any", 4, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	assert_status(answers.flush, TW_OK);
-	assert_status(answers.contains, TW_NOT_FOUND);
-	recorder_close(recorder);
-}
-
-static void give_all_commands(struct recorder *recorder, const struct tw_task *task)
-{
-	struct answers *answers = recorder->argument;
-	struct tw_wheel *wheel = recorder->wheel;
-
-	if (task->value != VALUE(1))
-		return;
-	answers->asked++;
-	answers->set = tw_set_timer(wheel, "new", 3, VALUE(10), INTERVAL);
-	may_fail(tw_set_timer(wheel, "new too", 7, VALUE(11), INTERVAL * 2));
-	answers->move = tw_move_timer(wheel, "moved", 5, INTERVAL * 3);
-	answers->remove = tw_remove_timer(wheel, "removed", 7);
-	may_fail(tw_set_timer(wheel, "replaced", 8, VALUE(12), INTERVAL * 4));
-}
-
-RECORDED(everywhere, commands_of_a_task_take_effect)
-{
-	struct answers answers = {0};
-
-	recorder->argument = &answers;
-	recorder->on_execute = give_all_commands;
-	set_timer(recorder, "moved", 2, INTERVAL * 20);
-	set_timer(recorder, "removed", 3, INTERVAL * 20);
-	set_timer(recorder, "replaced", 4, INTERVAL * 20);
-	set_timer(recorder, "any", 1, INTERVAL * 5);
-	pass_ticks(recorder, 30);
-	assert_int_equal(answers.asked, 1);
-	assert_status(answers.set, TW_OK);
-	assert_status(answers.move, TW_OK);
-	assert_status(answers.remove, TW_OK);
-	assert_executed_at(recorder, 10, INTERVAL * 6);
-	assert_executed_at(recorder, 11, INTERVAL * 7);
-	assert_executed_at(recorder, 2, INTERVAL * 8);
-	assert_executed_at(recorder, 12, INTERVAL * 9);
-	assert_released(recorder, 3, TW_REMOVED);
-	assert_released(recorder, 4, TW_REPLACED);
-}
-
-static void drain_rest(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		tw_drain(recorder->wheel, record_drain, recorder);
-}
-
-RECORDED(ordered, inline_task_can_drain_the_rest_of_its_tick)
-{
-	recorder->on_execute = drain_rest;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
-	set_timer(recorder, "far", 3, INTERVAL * 90);
-	pass_ticks(recorder, 9);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_drained(recorder, 2);
-	assert_drained(recorder, 3);
-}
-
-static void set_for_now(struct recorder *recorder, uintptr_t value)
-{
-	may_fail(tw_set_timer(recorder->wheel, "now", 3, VALUE(value), TW_HOUR));
-	may_fail(tw_move_timer(recorder->wheel, "now", 3, 1));
-}
-
-static void set_next_for_now(struct recorder *recorder, const struct tw_task *task)
-{
-	uintptr_t value = (uintptr_t)task->value;
-
-	if (value < 5)
-		set_for_now(recorder, value + 1);
-}
-
-RECORDED(ordered, timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick)
-{
-	recorder->on_execute = set_next_for_now;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "far", 100, INTERVAL * 500);
-	advance(recorder, INTERVAL * 1000);
-	for (uintptr_t i = 2; i <= 5; i++)
-		assert_executed_at(recorder, i, INTERVAL);
-	assert_executed_at(recorder, 100, INTERVAL * 500);
-}
+/* Each task, release and drain function makes these calls. Waiting for tasks is invalid there. */
+#define WAIT_INLINE "idle = INVALID, flush = INVALID, clock 0 = INVALID, poll = INVALID;"
+#define WAIT_ON_A_WORKER "idle = INVALID, flush, clock 0;"
+SCRIPT(ordered, calls_that_would_wait_are_invalid_where_the_wheel_is_driven,
+       "in a: left other = 8," WAIT_INLINE "in other: left other = NOT_FOUND," WAIT_INLINE
+       "in b:" WAIT_INLINE "set a 1; set other 9; pass 1 -> a@1; remove other;"
+       "idle -> other:removed; set b 1; drain -> b:drained")
+SCRIPT(pool, calls_on_a_worker_may_wait_for_the_owner_but_not_for_tasks,
+       "in a: left other = 8," WAIT_ON_A_WORKER "in b1: left other = 8," WAIT_ON_A_WORKER
+       "in other: left other = NOT_FOUND," WAIT_ON_A_WORKER "in b2: left other = NOT_FOUND, flush;"
+       "set other 9; set a 1; pass 1 -> a@1; set b1 1; remove b; idle -> b1:removed;"
+       "remove other; idle -> other:removed; set b2 1; drain -> b2:drained")
+SCRIPT(everywhere, commands_of_a_task_take_effect,
+       "in a: set new 1, set newer 2, move moved 3, remove removed, set replaced2 4;"
+       "set moved 20; set removed 20; set replaced1 20; set a 5;"
+       "pass 30 -> a@5 removed:removed replaced1:replaced new@6 newer@7 moved@8 replaced2@9")
+SCRIPT(ordered, inline_task_can_drain_the_rest_of_its_tick,
+       "in a: drain; set a 1; set other 1; set far 90; pass 9 -> a@1 other:drained far:drained")
+SCRIPT(ordered, timers_that_tasks_move_to_now_one_after_the_other_run_in_the_same_tick,
+       "in a1: set b1 1h, move b1 1ns; in b1: set b2 1h, move b2 1ns;"
+       "in b2: set b3 1h, move b3 1ns; set a1 1; set far 500;"
+       "advance 1000 => a1@1 b1@1 b2@1 b3@1 far@500")
+SCRIPT(ordered, drain_of_an_inline_task_is_given_out_before_the_next_tick,
+       "in a: drain, set next2 1; set a 1; set next1 2;"
+       "advance 10 => a@1 next1:drained next2@2")
+SCRIPT(everywhere, key_of_a_running_task_is_free, "in a1: set a2 2; set a1 1; pass 9 -> a1@1 a2@3")
+SCRIPT(ordered, stop_in_an_inline_task_lets_nothing_later_run,
+       "in a: stop; set a 2; set next 3; set far 1h; set before 1; after p 2; after q 3;"
+       "advance 10 = CLOSED -> before@1 a@2 next:stopped far:stopped p:stopped q:stopped;"
+       "stop = CLOSED")
+SCRIPT(pool, stop_on_a_worker_lets_nothing_later_run,
+       "in a: stop; set a 1; set next 2; after p 2; clock 1; idle -> a@1 next:stopped p:stopped;"
+       "advance 10 = CLOSED")
+SCRIPT(everywhere, stop_in_a_release_function_stops,
+       "in a: stop; set a 1; remove a; idle -> a:removed; set b 1 = CLOSED")
+SCRIPT(everywhere, stop_in_a_drain_function_stops,
+       "in a: stop; set a 1; drain -> a:drained; set b 1 = CLOSED")
+SCRIPT(everywhere, release_gets_key_value_deadline_and_reason,
+       "clock 500ns; set replaced1 5+3ns; set removed 6+4ns;"
+       "set a_stopped_timer_with_a_long_key 7+5ns; pass 2; set replaced2 50; remove removed;"
+       "idle -> replaced1:replaced/5.000503 removed:removed/6.000504;"
+       "stop -> a_stopped_timer_with_a_long_key:stopped/7.000505 replaced2:stopped/52.0005")
+SCRIPT(everywhere, drain_function_gets_key_value_and_deadline,
+       "clock 500ns; set a 5+3ns; set never 1; move never never;"
+       "drain -> a:drained/5.000503 never:drained/never")
 
 static void set_again_for_now(struct recorder *recorder, const struct tw_task *task)
 {
@@ -292,14 +157,6 @@ RECORDED(ordered, command_of_another_thread_does_not_wait_for_the_end_of_a_crowd
 	assert_released(recorder, CROWD, TW_REMOVED);
 }
 
-static void drain_and_set_again(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value != VALUE(1))
-		return;
-	tw_drain(recorder->wheel, record_drain, recorder);
-	may_fail(tw_set_timer(recorder->wheel, "next", 4, VALUE(3), INTERVAL));
-}
-
 /* Another thread has half written its command while a task calls the wheel. */
 struct half_written {
 	struct half_command command;
@@ -375,157 +232,6 @@ RECORDED(ordered, inline_task_stops_another_behind_half_a_command_of_another_thr
 	pass_ticks(recorder, 1);
 	assert_executed_at(recorder, 1, INTERVAL);
 	assert_released(recorder, 2, TW_REMOVED);
-}
-
-RECORDED(ordered, drain_of_an_inline_task_is_given_out_before_the_next_tick)
-{
-	recorder->on_execute = drain_and_set_again;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "next", 2, INTERVAL * 2);
-	advance(recorder, INTERVAL * 10);
-	assert_drained(recorder, 2);
-	assert_int_equal(event_of(recorder, 2).now, INTERVAL);
-	assert_executed_at(recorder, 3, INTERVAL * 2);
-	assert_int_equal(event_of(recorder, 3).lateness, 0);
-	assert_order(recorder, 1, 2, 3);
-}
-
-static void set_own_key(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		may_fail(tw_set_timer(recorder->wheel, task->key, task->key_size, VALUE(2),
-				      INTERVAL * 2));
-}
-
-RECORDED(everywhere, key_of_a_running_task_is_free)
-{
-	recorder->on_execute = set_own_key;
-	set_timer(recorder, "any", 1, INTERVAL);
-	pass_ticks(recorder, 9);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_executed_at(recorder, 2, INTERVAL * 3);
-	assert_int_equal(event_count(recorder), 2);
-}
-
-static void forbidden_run(void *argument)
-{
-	abort();
-}
-
-static void stop_its_wheel(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1) && tw_stop(recorder->wheel) != TW_OK)
-		recorder->argument = NULL;
-}
-
-RECORDED(ordered, stop_in_an_inline_task_lets_nothing_later_run)
-{
-	recorder->on_execute = stop_its_wheel;
-	recorder->argument = recorder;
-	set_timer(recorder, "any", 1, INTERVAL * 2);
-	set_timer(recorder, "next", 2, INTERVAL * 3);
-	set_timer(recorder, "far", 3, TW_HOUR);
-	set_timer(recorder, "before", 4, INTERVAL);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL * 2, forbidden_run, VALUE(5), NULL),
-		      TW_OK);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL * 3, forbidden_run, VALUE(6), NULL),
-		      TW_OK);
-	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
-	assert_non_null(recorder->argument);
-	settle(recorder);
-	assert_executed_at(recorder, 4, INTERVAL);
-	assert_executed_at(recorder, 1, INTERVAL * 2);
-	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
-	assert_released(recorder, 2, TW_STOPPED);
-	assert_released(recorder, 3, TW_STOPPED);
-	assert_released(recorder, 5, TW_STOPPED);
-	assert_released(recorder, 6, TW_STOPPED);
-	assert_int_equal(event_count(recorder), 6);
-}
-
-RECORDED(pool, stop_on_a_worker_lets_nothing_later_run)
-{
-	recorder->on_execute = stop_its_wheel;
-	recorder->argument = recorder;
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "next", 2, INTERVAL * 2);
-	assert_status(tw_after_func(recorder->wheel, INTERVAL * 2, forbidden_run, VALUE(3), NULL),
-		      TW_OK);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	settle(recorder);
-	assert_non_null(recorder->argument);
-	assert_status(tw_advance(recorder->wheel, INTERVAL * 10), TW_CLOSED);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_released(recorder, 2, TW_STOPPED);
-	assert_released(recorder, 3, TW_STOPPED);
-}
-
-static void stop_in_release(struct recorder *recorder, const struct tw_task *task)
-{
-	tw_stop(recorder->wheel);
-}
-
-TEST(everywhere, stop_in_a_release_or_drain_function_stops)
-{
-	for (int in_drain = 0; in_drain < 2; in_drain++) {
-		struct recorder *recorder = recorder_open(*state, 10);
-
-		recorder->on_release = recorder->on_drain = stop_in_release;
-		set_timer(recorder, "any", 1, INTERVAL);
-		if (in_drain)
-			assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-		else
-			remove_timer(recorder, "any");
-		settle(recorder);
-		assert_int_equal(times_returned(recorder, 1), 1);
-		assert_status(tw_set_timer(recorder->wheel, "any", 3, VALUE(2), INTERVAL),
-			      TW_CLOSED);
-		recorder_close(recorder);
-	}
-}
-
-static void assert_noted(struct recorder *recorder, uintptr_t value, const char *key,
-			 tw_duration deadline, tw_duration lateness)
-{
-	struct event event = event_of(recorder, value);
-
-	assert_int_equal(event.key_size, strlen(key));
-	assert_memory_equal(event.key, key, strlen(key));
-	assert_int_equal(event.deadline, deadline);
-	assert_int_equal(event.lateness, lateness);
-}
-
-RECORDED(everywhere, release_gets_key_value_deadline_and_reason)
-{
-	advance(recorder, 500);
-	set_timer(recorder, "replaced", 1, INTERVAL * 5 + 3);
-	set_timer(recorder, "removed", 2, INTERVAL * 6 + 4);
-	set_timer(recorder, "a stopped timer with a long key", 3, INTERVAL * 7 + 5);
-	pass_ticks(recorder, 2);
-	set_timer(recorder, "replaced", 4, INTERVAL * 50);
-	remove_timer(recorder, "removed");
-	settle(recorder);
-	stop_wheel(recorder);
-	assert_released(recorder, 1, TW_REPLACED);
-	assert_noted(recorder, 1, "replaced", INTERVAL * 5 + 503, 0);
-	assert_released(recorder, 2, TW_REMOVED);
-	assert_noted(recorder, 2, "removed", INTERVAL * 6 + 504, 0);
-	assert_released(recorder, 3, TW_STOPPED);
-	assert_noted(recorder, 3, "a stopped timer with a long key", INTERVAL * 7 + 505, 0);
-	assert_released(recorder, 4, TW_STOPPED);
-	assert_noted(recorder, 4, "replaced", INTERVAL * 52 + 500, 0);
-}
-
-RECORDED(everywhere, drain_function_gets_key_value_and_deadline)
-{
-	advance(recorder, 500);
-	set_timer(recorder, "any", 1, INTERVAL * 5 + 3);
-	set_timer(recorder, "never", 2, TW_FOREVER);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	assert_drained(recorder, 1);
-	assert_noted(recorder, 1, "any", INTERVAL * 5 + 503, 0);
-	assert_noted(recorder, 2, "never", TW_FOREVER, 0);
 }
 
 static void remember_context(void *context, const struct tw_task *task)

@@ -86,15 +86,6 @@ struct ledger_counts ledger_counts(struct ledger *ledger)
 	return counts;
 }
 
-size_t ledger_accepted(struct ledger *ledger)
-{
-	size_t accepted = 0;
-
-	for (size_t i = 1; i <= ledger->size; i++)
-		accepted += (size_t)atomic_load(&ledger->entries[i].accepted);
-	return accepted;
-}
-
 void ledger_assert_balanced(struct ledger *ledger)
 {
 	assert_int_equal(atomic_load(&ledger->strangers), 0);

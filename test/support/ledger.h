@@ -32,7 +32,6 @@ struct ledger_counts {
 };
 
 struct ledger_counts ledger_counts(struct ledger *ledger);
-size_t ledger_accepted(struct ledger *ledger);
 
 /* Fails the test unless every accepted value came back once, and no other did. Only the main thread
  * may call it. */

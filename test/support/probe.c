@@ -77,36 +77,12 @@ void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t
 void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		  tw_duration first, tw_duration period)
 {
-	probe_repeat_with(recorder, probe, number, first, period, TW_MISSED_BURST);
-}
-
-void probe_repeat_with(struct recorder *recorder, struct probe *probe, uintptr_t number,
-		       tw_duration first, tw_duration period, enum tw_missed missed)
-{
 	probe->recorder = recorder;
 	probe->number = number;
-	assert_status(
-		tw_every(recorder->wheel, first, period, missed, probe_run, probe, &probe->timer),
-		TW_OK);
+	assert_status(tw_every(recorder->wheel, first, period, TW_MISSED_BURST, probe_run, probe,
+			       &probe->timer),
+		      TW_OK);
 	assert_true(probe->timer.id != 0);
-}
-
-tw_duration probe_next(void *argument, tw_duration previous)
-{
-	struct probe *probe = argument;
-
-	if (probe->asked < PROBE_ASKED)
-		probe->previous[probe->asked] = previous;
-	return probe->deadlines[probe->asked++];
-}
-
-enum tw_status probe_schedule(struct recorder *recorder, struct probe *probe, uintptr_t number,
-			      const tw_duration *deadlines)
-{
-	probe->recorder = recorder;
-	probe->number = number;
-	probe->deadlines = deadlines;
-	return tw_schedule_func(recorder->wheel, probe_next, probe_run, probe, &probe->timer);
 }
 
 enum tw_status probe_stop(const struct probe *probe)
@@ -133,7 +109,7 @@ static void hold_first_run(struct probe *probe)
 	atomic_store(&probe->ended, 1);
 }
 
-void probe_hold(struct probe *probe)
+static void probe_hold(struct probe *probe)
 {
 	*probe = (struct probe){.in_run = hold_first_run};
 	gate_init(&probe->gate);
@@ -148,16 +124,7 @@ void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t 
 	gate_await(&probe->gate);
 }
 
-void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
-		       enum tw_missed missed)
-{
-	probe_hold(probe);
-	probe_repeat_with(recorder, probe, 1, period, period, missed);
-	assert_status(tw_advance(recorder->wheel, period), TW_OK);
-	gate_await(&probe->gate);
-}
-
-void hold_workers(struct recorder *recorder, struct probe held[2])
+static void hold_workers(struct recorder *recorder, struct probe held[2])
 {
 	probe_start_held(recorder, &held[0], 1001);
 	probe_start_held(recorder, &held[1], 1002);
@@ -177,13 +144,6 @@ void let_workers_go(struct recorder *recorder, struct probe held[2])
 	gate_open(&held[0].gate);
 	gate_open(&held[1].gate);
 	settle(recorder);
-}
-
-void wait_for_runs(struct recorder *recorder, size_t runs)
-{
-	WAIT_UNTIL((advance(recorder, 0), event_count(recorder) >= runs));
-	advance(recorder, 0);
-	assert_int_equal(event_count(recorder), runs);
 }
 
 void assert_runs_ms_(struct recorder *recorder, uintptr_t number, const int *times, size_t count,

@@ -11,7 +11,7 @@
 #include "gate.h"
 #include "recorder.h"
 
-enum { PROBE_ANSWERS = 4, PROBE_ASKED = 16 };
+enum { PROBE_ANSWERS = 4 };
 
 /* A handle's argument points to its probe. */
 struct probe {
@@ -26,10 +26,7 @@ struct probe {
 	struct gate gate;
 	tw_duration linger; /* in the run, after that */
 	atomic_int ended;
-	/* In a schedule, these are the results and the arguments of next. */
-	const tw_duration *deadlines;
-	size_t asked;
-	tw_duration previous[PROBE_ASKED];
+	size_t asked; /* calls of a schedule's next */
 };
 
 /* Opens a wheel whose handles are probes. */
@@ -53,37 +50,22 @@ void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t numbe
 			 sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t first,
 		      const int *delays, size_t count);
-/* Repeats a probe, by default with TW_MISSED_BURST. */
+/* Repeats a probe with TW_MISSED_BURST. */
 void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		  tw_duration first, tw_duration period);
-void probe_repeat_with(struct recorder *recorder, struct probe *probe, uintptr_t number,
-		       tw_duration first, tw_duration period, enum tw_missed missed);
-/* Schedules a probe by its `deadlines`; it ends with the last, 0. */
-enum tw_status probe_schedule(struct recorder *recorder, struct probe *probe, uintptr_t number,
-			      const tw_duration *deadlines);
-tw_duration probe_next(void *probe, tw_duration previous);
 
 /* These are calls for the probe's timer. Any thread may make them. */
 enum tw_status probe_stop(const struct probe *probe);
 enum tw_status probe_stop_wait(const struct probe *probe);
 enum tw_status probe_reset(const struct probe *probe, tw_duration delay);
 
-/* Makes its first run stop at its gate. */
-void probe_hold(struct probe *probe);
 /* Starts one whose run begins now and lasts until the gate is opened, and 20 ms longer. */
 void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t number);
-/* Starts number 1, whose first run begins and lasts until the gate is opened. */
-void probe_repeat_held(struct recorder *recorder, struct probe *probe, tw_duration period,
-		       enum tw_missed missed);
-/* Stops both workers in 1001 and 1002, so that due tasks stay in the pool. */
-void hold_workers(struct recorder *recorder, struct probe held[2]);
 /* Stops the workers, and has `count` probes, from 0 on, wait in the pool. */
 void probes_wait(struct recorder *recorder, struct probe held[2], struct probe *probes,
 		 size_t count);
 void let_workers_go(struct recorder *recorder, struct probe held[2]);
 
-/* Waits until `runs` events have come, and checks that no more do. */
-void wait_for_runs(struct recorder *recorder, size_t runs);
 /* Checks that it has run at exactly these times in milliseconds, which are ticks. */
 #define assert_runs_ms(recorder, number, ...)                         \
 	assert_runs_ms_(recorder, number, (const int[]){__VA_ARGS__}, \

@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The main thread makes the steps; the tasks' threads record events and make the steps of `in`. The
+ * lock guards the things' list, the events and the first mismatch.
+ */
+#include "test.h"
+
+#include "script.h"
+
+#include <assert.h>
+#include <ctype.h>
+
+#include "gate.h"
+#include "inside.h"
+
+enum { THINGS = 40, EVENTS = 600, ACTS = 4, WORDS = 16, ASKED = 12, TEXT = 80 };
+
+enum thing_kind { KEYED, HANDLE, ALARM };
+
+/* A thing has a name: a value of a key, or the argument of a timer by handle or an alarm. */
+struct thing {
+	struct script *script;
+	enum thing_kind kind;
+	char name[TEXT / 2];
+	size_t key_size; /* the name's first bytes are the key */
+	struct tw_timer timer;
+	struct tw_alarm alarm;
+	atomic_uint owed; /* times that it has been accepted by key and has not come back */
+	unsigned times;   /* times that it has come back */
+	struct act {
+		unsigned time; /* 0 means each time */
+		const char *steps;
+	} acts[ACTS];
+	bool is_held;
+	struct gate gate;
+	/* These are a schedule's deadlines, and the arguments of next. */
+	tw_duration deadlines[ASKED];
+	tw_duration asked[ASKED];
+	size_t times_asked;
+};
+
+struct script {
+	struct tw_wheel *wheel;
+	bool is_ordered;
+	pthread_mutex_t lock;
+	struct thing things[THINGS];
+	size_t thing_count;
+	char events[EVENTS][TEXT];
+	size_t event_count;
+	size_t compared;     /* events */
+	atomic_bool is_over; /* no step of `in` is made */
+	atomic_bool is_wrong;
+	char wrong[4000];
+};
+
+/* A call is a step's words, and its answer. */
+struct call {
+	struct script *script;
+	struct tw_wheel *wheel;
+	char *words[WORDS];
+	int count;
+	struct thing *thing;
+	char answer[4 * TEXT];
+};
+
+static void script_fail(struct script *script, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void script_fail(struct script *script, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	pthread_mutex_lock(&script->lock);
+	if (!atomic_exchange(&script->is_wrong, true))
+		vsnprintf(script->wrong, sizeof(script->wrong), format, arguments);
+	pthread_mutex_unlock(&script->lock);
+	va_end(arguments);
+}
+
+/* ---- Words ---- */
+
+/* Cuts the text at the mark. Returns what is behind it, or NULL. */
+static char *cut(char *text, const char *mark)
+{
+	char *found = strstr(text, mark);
+
+	if (!found)
+		return NULL;
+	*found = '\0';
+	return found + strlen(mark);
+}
+
+static char *trim(char *text)
+{
+	size_t length;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
+		text[--length] = '\0';
+	return text;
+}
+
+static tw_duration read_time(const char *text)
+{
+	bool is_never = strncmp(text, "never", 5) == 0;
+	tw_duration time = is_never ? TW_FOREVER : 0;
+
+	if (strcmp(text, "least") == 0)
+		return INT64_MIN;
+	text += is_never ? 5 : 0;
+	while (*text) {
+		char *end;
+		double number = strtod(text, &end);
+		double unit = strncmp(end, "ns", 2) == 0 ? 1 : *end == 'h' ? TW_HOUR : INTERVAL;
+
+		assert(end != text);
+		time += (tw_duration)(number * unit + (number < 0 ? -0.5 : 0.5));
+		text = end + strspn(end, "nsh");
+	}
+	return time;
+}
+
+/* Appends a time as scripts have it. */
+static void write_time(char *text, size_t size, tw_duration time)
+{
+	size_t length = strlen(text);
+
+	if (time == TW_FOREVER) {
+		snprintf(text + length, size - length, "never");
+		return;
+	}
+	length += (size_t)snprintf(text + length, size - length, "%lld.%06lld",
+				   (long long)(time / INTERVAL), (long long)(time % INTERVAL));
+	while (text[length - 1] == '0')
+		text[--length] = '\0';
+	if (text[length - 1] == '.')
+		text[--length] = '\0';
+}
+
+static struct thing *find_thing(struct script *script, const char *name)
+{
+	struct thing *thing = script->things;
+
+	pthread_mutex_lock(&script->lock);
+	while (thing < script->things + script->thing_count && strcmp(thing->name, name) != 0)
+		thing++;
+	if (thing == script->things + script->thing_count) {
+		assert(++script->thing_count < THINGS);
+		thing->script = script;
+		snprintf(thing->name, sizeof(thing->name), "%s", name);
+		thing->key_size = strcspn(name, "0123456789");
+		gate_init(&thing->gate);
+	}
+	pthread_mutex_unlock(&script->lock);
+	return thing;
+}
+
+/* ---- Events ---- */
+
+static void make_step(struct script *script, const char *text, bool is_main);
+static void run(void *thing);
+
+static void make_steps(struct script *script, const char *text, const char *separator, bool is_main)
+{
+	while (*text && !atomic_load(&script->is_wrong)) {
+		size_t length = strcspn(text, separator);
+		char step[1000];
+
+		snprintf(step, sizeof(step), "%.*s", (int)length, text);
+		make_step(script, step, is_main);
+		text += length + (text[length] != '\0');
+	}
+}
+
+static bool is_task_of(const struct tw_task *task, const struct thing *thing, bool runs)
+{
+	if (task->wheel != thing->script->wheel || task->value != thing)
+		return false;
+	if (thing->kind == KEYED)
+		return task->key_size == thing->key_size && task->timer.id == 0 && !task->run &&
+		       memcmp(task->key, thing->name, thing->key_size) == 0;
+	/* The call that makes the timer may not have returned yet. */
+	return task->key_size == 0 && (thing->kind == ALARM || runs ||
+				       (task->run == run && task->timer.id == thing->timer.id));
+}
+
+/* The thing comes back: `how` is empty for a run. */
+static void come_back(struct thing *thing, const char *how)
+{
+	struct script *script = thing->script;
+	const struct tw_task *task = tw_current_task();
+	tw_duration now = tw_now(script->wheel);
+	tw_duration late = task->deadline < now - TW_FOREVER ? TW_FOREVER : now - task->deadline;
+	char *event;
+
+	if (*how == '\0' && script->is_ordered && task->lateness != (late > 0 ? late : 0))
+		script_fail(script, "%s has another lateness", thing->name);
+	if (!is_task_of(task, thing, *how == '\0'))
+		script_fail(script, "%s comes back with another key or handle", thing->name);
+	if (thing->kind == KEYED)
+		atomic_fetch_sub(&thing->owed, 1);
+	pthread_mutex_lock(&script->lock);
+	assert(script->event_count < EVENTS);
+	event = script->events[script->event_count++];
+	snprintf(event, TEXT, "%s%s%s", thing->name, *how ? ":" : "@", how);
+	if (*how == '\0')
+		write_time(event, TEXT, now);
+	strcat(event, "/");
+	write_time(event, TEXT, task->deadline);
+	pthread_mutex_unlock(&script->lock);
+	thing->times++;
+	if (atomic_load(&script->is_over))
+		return;
+	for (const struct act *act = thing->acts; act < thing->acts + ACTS && act->steps; act++)
+		if (act->time == 0 || act->time == thing->times)
+			make_steps(script, act->steps, ",", false);
+	if (*how == '\0' && thing->is_held) {
+		thing->is_held = false;
+		gate_pass(&thing->gate);
+	}
+}
+
+static void run(void *thing)
+{
+	come_back(thing, "");
+}
+
+static void execute(void *context, const struct tw_task *task)
+{
+	run(task->value);
+}
+
+static void release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	static const char *const how[] = {
+		[TW_REPLACED] = "replaced", [TW_REMOVED] = "removed", [TW_STOPPED] = "stopped"};
+
+	come_back(task->value, how[reason]);
+}
+
+static void drain(void *context, const struct tw_task *task)
+{
+	come_back(task->value, "drained");
+}
+
+static void closed(void *thing)
+{
+	come_back(thing, "closed");
+}
+
+static tw_duration next(void *argument, tw_duration previous)
+{
+	struct thing *thing = argument;
+
+	assert(thing->times_asked < ASKED);
+	thing->asked[thing->times_asked] = previous;
+	return thing->deadlines[thing->times_asked++];
+}
+
+/* Returns whether the event, which has its deadline, is the expected one, which need not. */
+static bool is_event(const char *event, const char *expected)
+{
+	size_t length = strlen(expected);
+
+	return strncmp(event, expected, length) == 0 &&
+	       (event[length] == '\0' || (event[length] == '/' && !strchr(expected, '/')));
+}
+
+/* Returns how many of the expected events have come back since the last comparison. */
+static size_t count_matches(const struct script *script, char *expected, size_t *count,
+			    bool in_order)
+{
+	bool is_found[EVENTS] = {false};
+	size_t matches = 0;
+
+	*count = 0;
+	for (char *event; (event = strtok_r(expected, " ", &expected)); ++*count) {
+		size_t i = script->compared + (in_order ? *count : 0);
+
+		while (!in_order && i < script->event_count &&
+		       (is_found[i] || !is_event(script->events[i], event)))
+			i++;
+		if (i >= script->event_count || !is_event(script->events[i], event))
+			continue;
+		is_found[i] = true;
+		matches++;
+	}
+	return matches;
+}
+
+/* Compares what has come back since the last comparison with the expected events. */
+static void compare(struct script *script, const char *step, const char *expected, bool in_order)
+{
+	char text[4000];
+	char got[3000] = "";
+	size_t count;
+	size_t matches;
+
+	snprintf(text, sizeof(text), "%s", expected);
+	matches = count_matches(script, text, &count, in_order);
+	for (size_t i = script->compared; i < script->event_count; i++)
+		snprintf(got + strlen(got), sizeof(got) - strlen(got), " %s", script->events[i]);
+	if (matches != count || count != script->event_count - script->compared)
+		script_fail(script, "%s: expected %s; got%s", step,
+			    *expected ? expected : "nothing", *got ? got : " nothing");
+	script->compared = script->event_count;
+}
+
+static size_t events_to_compare(struct script *script)
+{
+	size_t count;
+
+	pthread_mutex_lock(&script->lock);
+	count = script->event_count - script->compared;
+	pthread_mutex_unlock(&script->lock);
+	return count;
+}
+
+/* ---- Calls. Each returns its status, which is the answer unless it writes another ---- */
+
+static enum tw_status answer_time(struct call *call, enum tw_status status, tw_duration time)
+{
+	if (status == TW_OK)
+		write_time(call->answer, sizeof(call->answer), time);
+	return status;
+}
+
+static enum tw_status answer_number(struct call *call, size_t number)
+{
+	snprintf(call->answer, sizeof(call->answer), "%zu", number);
+	return TW_OK;
+}
+
+static tw_duration call_time(const struct call *call, int word)
+{
+	assert(word < call->count);
+	return read_time(call->words[word]);
+}
+
+static enum tw_status call_set(struct call *call)
+{
+	struct thing *thing = call->thing;
+	enum tw_status status;
+
+	if (thing->kind == ALARM)
+		return tw_alarm_set(&thing->alarm, call_time(call, 2));
+	/* The task may come before the answer. */
+	atomic_fetch_add(&thing->owed, 1);
+	status = (*call->words[0] == 'a' ? tw_add_timer : tw_set_timer)(
+		call->wheel, thing->name, thing->key_size, thing, call_time(call, 2));
+	if (status != TW_OK)
+		atomic_fetch_sub(&thing->owed, 1);
+	return status;
+}
+
+static enum tw_status call_set_at(struct call *call)
+{
+	return tw_alarm_set_at(&call->thing->alarm, call_time(call, 2));
+}
+
+static enum tw_status call_move(struct call *call)
+{
+	return tw_move_timer(call->wheel, call->thing->name, call->thing->key_size,
+			     call_time(call, 2));
+}
+
+static enum tw_status call_remove(struct call *call)
+{
+	return tw_remove_timer(call->wheel, call->thing->name, call->thing->key_size);
+}
+
+static enum tw_status call_take(struct call *call)
+{
+	struct thing *thing = call->thing;
+	void *value = NULL;
+	enum tw_status status;
+
+	if (thing->kind == HANDLE)
+		status = tw_timer_take(call->wheel, thing->timer, &value);
+	else
+		status = tw_take_timer(call->wheel, thing->name, thing->key_size, &value);
+	if (!value)
+		return status;
+	thing = value;
+	if (thing->kind == KEYED)
+		atomic_fetch_sub(&thing->owed, 1);
+	snprintf(call->answer, sizeof(call->answer), "%s%s", thing->name,
+		 status == TW_REARMED ? " REARMED" : "");
+	return status;
+}
+
+static enum tw_status call_left(struct call *call)
+{
+	struct thing *thing = call->thing;
+	tw_duration left = -1;
+	enum tw_status status;
+
+	if (thing->kind == HANDLE)
+		status = tw_timer_remaining(call->wheel, thing->timer, &left);
+	else
+		status = tw_contains(call->wheel, thing->name, thing->key_size, &left);
+	return answer_time(call, status, left);
+}
+
+/* A timer that is refused has no handle. */
+static enum tw_status made(struct call *call, enum tw_status status)
+{
+	if ((status == TW_OK) != (call->thing->timer.id != 0))
+		script_fail(call->script, "%s has a wrong handle", call->thing->name);
+	return status;
+}
+
+static enum tw_status call_after(struct call *call)
+{
+	call->thing->kind = HANDLE;
+	return made(call, tw_after_func(call->wheel, call_time(call, 2), run, call->thing,
+					&call->thing->timer));
+}
+
+static enum tw_status call_every(struct call *call)
+{
+	enum tw_missed missed = TW_MISSED_BURST;
+
+	if (call->count > 4)
+		missed = call->words[4][0] == 'd' ? TW_MISSED_DELAY : TW_MISSED_SKIP;
+	call->thing->kind = HANDLE;
+	return made(call, tw_every(call->wheel, call_time(call, 2), call_time(call, 3), missed, run,
+				   call->thing, &call->thing->timer));
+}
+
+static enum tw_status call_schedule(struct call *call)
+{
+	struct thing *thing = call->thing;
+
+	thing->kind = HANDLE;
+	thing->times_asked = 0;
+	for (int i = 2; i < call->count; i++)
+		thing->deadlines[i - 2] = call_time(call, i);
+	return made(call, tw_schedule_func(call->wheel, next, run, thing, &thing->timer));
+}
+
+static enum tw_status call_asked(struct call *call)
+{
+	for (size_t i = 0; i < call->thing->times_asked; i++) {
+		strcat(call->answer, i > 0 ? " " : "");
+		write_time(call->answer, sizeof(call->answer), call->thing->asked[i]);
+	}
+	return TW_OK;
+}
+
+static enum tw_status call_stop(struct call *call)
+{
+	if (!call->thing)
+		return tw_stop(call->wheel);
+	if (call->thing->kind == ALARM)
+		return tw_alarm_stop(&call->thing->alarm);
+	return tw_timer_stop(call->wheel, call->thing->timer);
+}
+
+static enum tw_status call_stop_wait(struct call *call)
+{
+	return tw_timer_stop_wait(call->wheel, call->thing->timer);
+}
+
+static enum tw_status call_reset(struct call *call)
+{
+	return tw_timer_reset(call->wheel, call->thing->timer, call_time(call, 2));
+}
+
+static enum tw_status call_alarm(struct call *call)
+{
+	call->thing->kind = ALARM;
+	return tw_alarm_init(call->wheel, &call->thing->alarm, run, call->thing);
+}
+
+static enum tw_status call_close(struct call *call)
+{
+	return tw_alarm_close(&call->thing->alarm, closed);
+}
+
+static enum tw_status call_destroy(struct call *call)
+{
+	enum tw_status status;
+
+	if (call->thing)
+		return tw_alarm_destroy(&call->thing->alarm);
+	status = tw_destroy(call->wheel);
+	if (status == TW_OK)
+		call->script->wheel = NULL;
+	return status;
+}
+
+static enum tw_status call_drain(struct call *call)
+{
+	return tw_drain(call->wheel, drain, NULL);
+}
+
+static enum tw_status call_flush(struct call *call)
+{
+	return tw_flush(call->wheel);
+}
+
+static enum tw_status call_poll(struct call *call)
+{
+	tw_duration left = -1;
+	enum tw_status status = tw_poll(call->wheel, &left);
+
+	return answer_time(call, status, left);
+}
+
+static enum tw_status call_pending(struct call *call)
+{
+	return answer_number(call, tw_pending(call->wheel));
+}
+
+static enum tw_status call_places(struct call *call)
+{
+	return answer_number(call, wheel_places_taken(call->wheel));
+}
+
+static enum tw_status call_now(struct call *call)
+{
+	return answer_time(call, TW_OK, tw_now(call->wheel));
+}
+
+static enum tw_status call_idle(struct call *call)
+{
+	return tw_wait_idle(call->wheel);
+}
+
+static enum tw_status call_clock(struct call *call)
+{
+	return tw_advance(call->wheel, call_time(call, 1));
+}
+
+static enum tw_status call_pass(struct call *call)
+{
+	enum tw_status status = TW_OK;
+
+	for (int ticks = atoi(call->words[1]); ticks > 0 && status == TW_OK; ticks--) {
+		status = tw_advance(call->wheel, INTERVAL);
+		may_fail(tw_wait_idle(call->wheel));
+	}
+	return status;
+}
+
+static enum tw_status call_hold(struct call *call)
+{
+	call->thing->is_held = true;
+	return TW_OK;
+}
+
+static enum tw_status call_reached(struct call *call)
+{
+	gate_await(&call->thing->gate);
+	return TW_OK;
+}
+
+static enum tw_status call_go(struct call *call)
+{
+	gate_open(&call->thing->gate);
+	return TW_OK;
+}
+
+static const struct verb {
+	const char *name;
+	enum tw_status (*call)(struct call *call);
+} verbs[] = {
+	{"set", call_set},       {"add", call_set},         {"move", call_move},
+	{"remove", call_remove}, {"take", call_take},       {"left", call_left},
+	{"after", call_after},   {"every", call_every},     {"schedule", call_schedule},
+	{"asked", call_asked},   {"stop", call_stop},       {"stop_wait", call_stop_wait},
+	{"reset", call_reset},   {"alarm", call_alarm},     {"set_at", call_set_at},
+	{"close", call_close},   {"destroy", call_destroy}, {"drain", call_drain},
+	{"flush", call_flush},   {"poll", call_poll},       {"pending", call_pending},
+	{"places", call_places}, {"clock", call_clock},     {"pass", call_pass},
+	{"advance", call_clock}, {"idle", call_idle},       {"wait", call_idle},
+	{"hold", call_hold},     {"reached", call_reached}, {"go", call_go},
+	{"now", call_now},
+};
+
+/* These compare events also where none is written. */
+#define COMPARES "pass advance idle wait"
+
+/* ---- Steps ---- */
+
+/* Waits until as many events have come as are expected, and for more than these. */
+static void wait_for_events(struct script *script, const char *expected)
+{
+	char text[4000];
+	size_t count;
+
+	snprintf(text, sizeof(text), "%s", expected);
+	(void)count_matches(script, text, &count, false);
+	WAIT_UNTIL((may_fail(tw_advance(script->wheel, 0)), may_fail(tw_wait_idle(script->wheel)),
+		    events_to_compare(script) >= count));
+	may_fail(tw_advance(script->wheel, 0));
+	may_fail(tw_wait_idle(script->wheel));
+}
+
+/* Keeps the steps of "in NAME: steps" or "in NAME 2: steps" for the thing. */
+static void keep_steps(struct script *script, char *text)
+{
+	char *steps = cut(text, ":");
+	char *name = strtok_r(text, " ", &text);
+	char *time = strtok_r(text, " ", &text);
+	struct act *act = find_thing(script, name)->acts;
+
+	while (act->steps)
+		act++;
+	*act = (struct act){time ? (unsigned)strtol(time, NULL, 10) : 0, strdup(steps)};
+}
+
+static const struct verb *read_call(struct call *call, char *text)
+{
+	const struct verb *verb = verbs;
+
+	for (char *word; (word = strtok_r(text, " ", &text));)
+		call->words[call->count++] = word;
+	assert(call->count > 0);
+	while (strcmp(verb->name, call->words[0]) != 0)
+		assert(++verb < verbs + sizeof(verbs) / sizeof(verbs[0]));
+	if (call->count > 1 && verb->call != call_clock && verb->call != call_pass)
+		call->thing = find_thing(call->script, call->words[1]);
+	return verb;
+}
+
+static void make_step(struct script *script, const char *text, bool is_main)
+{
+	struct call call = {.script = script, .wheel = script->wheel};
+	const struct verb *verb;
+	enum tw_status status;
+	char copy[1000];
+	char *rest = copy;
+	char *order;
+	char *events;
+	char *answer;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	rest = trim(copy);
+	if (strncmp(rest, "in ", 3) == 0) {
+		keep_steps(script, rest + 3);
+		return;
+	}
+	order = cut(rest, "=>");
+	events = order ? order : cut(rest, "->");
+	answer = cut(rest, "=");
+	verb = read_call(&call, rest);
+	status = verb->call(&call);
+	if (call.answer[0] == '\0')
+		snprintf(call.answer, sizeof(call.answer), "%s", tw_status_name(status) + 3);
+	answer = answer ? trim(answer) : "OK";
+	if (strcmp(call.answer, answer) != 0 && strcmp(answer, "any") != 0)
+		script_fail(script, "%s: answered %s", text, call.answer);
+	if (!is_main || (!events && !strstr(COMPARES, verb->name)))
+		return;
+	if (script->wheel)
+		may_fail(tw_wait_idle(script->wheel));
+	events = events ? events : "";
+	if (strcmp(verb->name, "wait") == 0)
+		wait_for_events(script, events);
+	compare(script, text, events, order && script->is_ordered);
+}
+
+static void script_end(struct script *script, const char *text, const char *file, int line)
+{
+	atomic_store(&script->is_over, true);
+	for (size_t i = 0; i < script->thing_count; i++)
+		gate_open(&script->things[i].gate);
+	tw_destroy(script->wheel);
+	for (size_t i = 0; i < script->thing_count; i++) {
+		struct thing *thing = &script->things[i];
+
+		if (thing->owed != 0)
+			script_fail(script, "%s has not come back once", thing->name);
+		for (int act = 0; act < ACTS; act++)
+			free((char *)(uintptr_t)thing->acts[act].steps);
+	}
+	if (script->wrong[0] != '\0') {
+		print_error("%s\nin the script: %s\n", script->wrong, text);
+		_fail(file, line);
+	}
+	free(script);
+}
+
+void script_run(const struct variant *variant, struct tw_options more, const char *text,
+		const char *file, int line)
+{
+	struct script *script = calloc(1, sizeof(*script));
+
+	assert_non_null(script);
+	pthread_mutex_init(&script->lock, NULL);
+	script->is_ordered = variant->workers == TW_WORKERS_INLINE;
+	more.release = release;
+	more = variant_options(variant, more);
+	assert_status(tw_create(&script->wheel, INTERVAL, 5, execute, &more), TW_OK);
+	make_steps(script, text, ";", true);
+	if (!atomic_load(&script->is_wrong) && script->wheel)
+		make_step(script, "idle", true);
+	script_end(script, text, file, line);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A script is a case in words: the calls for one wheel on a manual clock, and all that comes of
+ * them.
+ *
+ *     SCRIPT(everywhere, moved_timer_runs_once,
+ *            "set a 4; pass 3; move a 7; left a = 7; pass 9 -> a@10")
+ *
+ * A step is a call, `= answer` and `-> events`. The answer of most calls is a status: OK where none
+ * is written; `= any` may be any. Events are all that has come back since the last comparison; `=>`
+ * has them in their order where tasks run inline. `a@10` ran at 10, `a@10/9.5` with the deadline
+ * 9.5; `a:removed`, `a:replaced` and `a:stopped` were released, `a:drained` drained, `a:closed` is
+ * an alarm's end. Steps with events, and pass, advance, idle and wait, first wait for the tasks. At
+ * the end nothing may be left to compare, and each value by key has come back once.
+ *
+ * Times are milliseconds, which are ticks: 3, 0.5, 4-1ns, 2h, never, least. The key of the values
+ * a1 and a2 is a. The calls:
+ *
+ *     set a 3, add a 3, move a 3, remove a, take a, left a     by key; take's answer is the value
+ *     after p 3, every p 1 2 delay, schedule p 3 5 9           make a timer by handle
+ *     stop p, stop_wait p, reset p 3, take p, left p, asked p  asked: the arguments of next
+ *     alarm x, set x 3, set_at x 5, stop x, close x, destroy x
+ *     drain, stop, destroy, flush, poll, pending, places, now
+ *     pass 9         9 ticks, one call each; advance 9: in one call
+ *     clock 9        in one call, waiting for no task
+ *     idle, wait     wait for tasks; wait: also for the number of events that is written
+ *     hold p         the next run of p stops; reached p waits for it, go p lets it go on
+ *     in p: stop p = RUNNING, set b 3     the steps are made when p comes back, here and each time
+ *     in p 2: ...                         and these at its second time
+ */
+#ifndef SUPPORT_SCRIPT_H
+#define SUPPORT_SCRIPT_H
+
+#include "recorder.h"
+
+/* SCRIPT(kind, name, text, options...) is a case on a wheel of five slots with these options. */
+#define SCRIPT(kind, name, text, ...)                                                           \
+	TEST(kind, name)                                                                        \
+	{                                                                                       \
+		script_run(*state, (struct tw_options){__VA_ARGS__}, text, __FILE__, __LINE__); \
+	}
+
+/* These steps stop both workers in v and w, so that due tasks stay in the pool, and let them go. */
+#define WORKERS_STOP "hold v; hold w; after v 0; after w 0; clock 0; reached v; reached w;"
+#define WORKERS_GO "go v; go w;"
+
+void script_run(const struct variant *variant, struct tw_options more, const char *text,
+		const char *file, int line);
+
+#endif
