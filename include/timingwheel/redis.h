@@ -577,47 +577,47 @@ TW_API enum tw_status tw_redis_get_groups(struct tw_redis *redis,
  */
 TW_API enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force);
 
-/* Limits of a namespace or of a group, for all workers of the namespace together. 0 means no
- * limit. */
+/* Limits of a namespace or of a group, for all workers and claims together. 0 means no limit. */
 struct tw_redis_limits {
-	bool paused;         /* nothing is taken, by workers or by tw_redis_claim() */
-	unsigned running;    /* tasks that workers have on lease */
-	unsigned per_second; /* tasks that workers take per second */
-	/* These two are a group's; a namespace has 0 here. */
-	unsigned burst;       /* most taken at once; 0 means a tenth of per_second, at least 1 */
-	unsigned weight;      /* tasks in a turn, up to TW_REDIS_WEIGHT_MAX; 0 means 1 */
+	bool paused;      /* nothing is taken */
+	unsigned weight;  /* a group's tasks in a turn, up to TW_REDIS_WEIGHT_MAX; 0 means 1 */
+	unsigned running; /* tasks on lease */
+	unsigned rate;    /* tasks taken in `per`; a tenth of it, at least one, at once */
+	/* Up to TW_REDIS_DELAY_MAX, rounded up to a millisecond; 0 means 1 s. */
+	tw_duration per;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
 /*
- * Sets the limits of a group, or of the namespace if `group` is NULL. They replace all that it had,
- * so a program that only pauses sets those of tw_redis_get_limits() with `paused` changed. Two
- * programs must not set those of one name at the same time.
+ * Sets the limits of a group, of each group without limits of its own if `group` is "*", or of the
+ * whole namespace if it is NULL. They replace all that it had, so a program that only pauses sets
+ * those of tw_redis_get_limits() with `paused` changed. Two programs must not set those of one name
+ * at the same time.
  *
  * After a pause has returned, nothing more is leased; a task whose lease ends meanwhile runs again
  * after the pause. Running tasks continue, and adding, moving and cancelling still work. Workers
- * learn of new limits and of the end of a pause at once, at the latest within 10 s.
+ * learn of new limits and of the end of a pause at once; of those of "*" within 10 s.
  *
- * `running` and `per_second` need a namespace with one shard. They are exact, over all workers, by
- * the server's clock: before a worker takes tasks with limits it asks the server, which costs it a
- * round trip. The tasks of a worker that died count for up to twice its lease time. Of a group that
- * had no limits, the tasks that run count once their worker asks for the group. tw_redis_claim()
- * ignores both.
+ * `running` and `rate` need a namespace with one shard, where a claim sees all tasks and counts
+ * them. They are exact, over all workers, by the server's clock. A task counts as running until it
+ * is finished or returned, or its lease ends, whichever is first; so does the run of a task that
+ * was replaced.
  *
- * Limits are stored in Redis, and last as long as tasks do. Costs two round trips.
+ * Limits are stored in Redis, and last as long as tasks do. Costs a round trip to each node. The
+ * first limits of a namespace also look at all tasks with an attempt begun: about 2 ms for 1,000.
  *
  * Returns:
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
- *   TW_REDIS_UNFIT            `running` or `per_second` in a namespace with several shards
+ *   TW_REDIS_UNFIT            `running` or `rate` in a namespace with several shards
  */
 TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *group,
 					  const struct tw_redis_limits *limits);
 
 /*
- * Returns the limits of a group, or of the namespace if `group` is NULL, in *limits: all 0 if there
- * are none. The namespace is paused if one of its shards is.
+ * Returns the limits that were set for `group`, "*", or the namespace if it is NULL, in *limits:
+ * all 0 if there are none. What is paused in one shard is paused.
  *
- * Costs one round trip, for the namespace two.
+ * Costs a round trip to each node.
  *
  * Returns:
  *   TW_REDIS_BAD_DATA         as tw_redis_set_limits()
@@ -626,16 +626,16 @@ TW_CHECKED
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, const char *group,
 					  struct tw_redis_limits *limits);
 
-/* Receives limits, valid during the call; `group` is NULL for the namespace's. Returns false to end
- * the listing. */
+/* Receives limits, valid during the call; `group` is NULL for the namespace's, and "*" for those of
+ * all other groups. Returns false to end the listing. */
 typedef bool tw_redis_limits_fn(void *context, const char *group,
 				const struct tw_redis_limits *limits);
 
 /*
  * Passes the namespace's limits to `each`, then those of all groups that have some, in no order.
  *
- * `each` may use this tw_redis. Limits that change meanwhile may be missed or passed twice. Costs
- * two round trips, and one for about every 1,000 groups.
+ * `each` may use this tw_redis. Limits that change meanwhile may be missed or passed twice. Costs a
+ * round trip to each node, and one for about every 1,000 groups.
  */
 TW_API enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *each,
 					   void *context);
@@ -930,8 +930,8 @@ struct tw_redis_worker_options {
 	 * The highest age of dead letters, up to TW_REDIS_DELAY_MAX, and their highest number in
 	 * the namespace; each shard has an equal share of it, rounded up. 0 means no limit. The
 	 * worker deletes the oldest ones, up to 100 at a time, when a run ends as one and at each
-	 * claim from the shard, at least every 10 s. While the namespace is paused, or no worker
-	 * with limits claims, dead letters stay. Of several workers the strictest limits apply.
+	 * claim from the shard, at least every 10 s. While the namespace is paused, or has all
+	 * that its limits allow, dead letters stay. Of several workers the strictest limits apply.
 	 */
 	tw_duration dead_max_age;
 	unsigned dead_max_count;

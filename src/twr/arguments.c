@@ -61,6 +61,7 @@ static const char *const renamed[][2] = {
 	{"--from", "--at"},
 	{"--limit", "list | head -n N"},
 	{"--interval", "stats --every"},
+	{"--per-second", "--rate N/1s"},
 	{"--durability", "in --url: ?durability=disk"},
 };
 
@@ -117,6 +118,12 @@ static bool take_duration(void *place, const struct program_option *option, char
 
 	return duration_parse(value, duration) && *duration >= option->least &&
 	       *duration <= option->most;
+}
+
+static bool take_rate(void *place, const struct program_option *option, char *value)
+{
+	(void)option;
+	return rate_parse(value, place);
 }
 
 static bool take_patience(void *place, const struct program_option *option, char *value)
@@ -301,10 +308,8 @@ static const struct program_option table[] = {
 	{"resume", NULL, LIMITS, "end the pause", FLAG(resume)},
 	{"running", "N", LIMITS, "most tasks on lease; 0 means no limit, here and below",
 	 NUMBER(limits.running, 0, LIMIT_NOT_GIVEN - 1)},
-	{"per-second", "N", LIMITS, "most tasks taken per second",
-	 NUMBER(limits.per_second, 0, LIMIT_NOT_GIVEN - 1)},
-	{"burst", "N", LIMITS, "most tasks taken at once (a tenth of a second's)",
-	 NUMBER(limits.burst, 0, LIMIT_NOT_GIVEN - 1)},
+	{"rate", "N/TIME", LIMITS, "most tasks taken in a time: 5/1s, 15/1m, 300/1h",
+	 TAKE(take_rate, limits, 0, 0)},
 	{"weight", "N", LIMITS, "tasks in a turn of the group (1)",
 	 NUMBER(limits.weight, 0, TW_REDIS_WEIGHT_MAX)},
 	{"lease", "TIME", WORKER, "lease of a task, 100ms to 1d (30s)",
@@ -618,8 +623,7 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 					.listen.health_limit = TW_MINUTE,
 					.limits = {.weight = LIMIT_NOT_GIVEN,
 						   .running = LIMIT_NOT_GIVEN,
-						   .per_second = LIMIT_NOT_GIVEN,
-						   .burst = LIMIT_NOT_GIVEN}};
+						   .rate = LIMIT_NOT_GIVEN}};
 	if (environment_read(arguments))
 		exit_code = options_read(arguments, count, texts, &used);
 	else

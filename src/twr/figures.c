@@ -17,8 +17,7 @@
 enum figure_kind {
 	COUNT,   /* uint64_t */
 	FLAG,    /* uint64_t, true if it is not 0 */
-	LIMIT,   /* unsigned */
-	SWITCH,  /* bool */
+	RATE,    /* char[] */
 	SECONDS, /* tw_duration */
 	TIME,    /* int64_t, milliseconds since 1970, or 0 */
 	TEXT     /* char[], last in a line of text */
@@ -103,11 +102,10 @@ static const struct figure table[] = {
 	{"retried", REPORT(COUNT, retried), NULL, NULL, NULL, NULL},
 	{"dead", REPORT(COUNT, dead), NULL, NULL, NULL, NULL},
 	{"worker", REPORT(TEXT, name), NULL, NULL, NULL, NULL},
-	{"weight", LIMITS(LIMIT, limits.weight), NULL, NULL, NULL, NULL},
-	{"running", LIMITS(LIMIT, limits.running), NULL, NULL, NULL, NULL},
-	{"per_second", LIMITS(LIMIT, limits.per_second), NULL, NULL, NULL, NULL},
-	{"burst", LIMITS(LIMIT, limits.burst), NULL, NULL, NULL, NULL},
-	{"paused", LIMITS(SWITCH, limits.paused), NULL, NULL, NULL, NULL},
+	{"weight", LIMITS(COUNT, weight), NULL, NULL, NULL, NULL},
+	{"running", LIMITS(COUNT, running), NULL, NULL, NULL, NULL},
+	{"rate", LIMITS(RATE, rate), NULL, NULL, NULL, NULL},
+	{"paused", LIMITS(FLAG, paused), NULL, NULL, NULL, NULL},
 	{"group", LIMITS(TEXT, group), NULL, NULL, NULL, NULL},
 	{"ready", WORKER(FLAG, ready), NULL, NULL, NULL, NULL},
 	{"redis_up", WORKER(FLAG, redis_up), "redis_up", "gauge",
@@ -149,10 +147,6 @@ static int64_t number_of(const struct figure *figure, const void *of)
 	const void *place = place_of(figure, of);
 	int64_t number;
 
-	if (figure->kind == LIMIT)
-		return *(const unsigned *)place;
-	if (figure->kind == SWITCH)
-		return *(const bool *)place;
 	/* All others but texts have this size. */
 	memcpy(&number, place, sizeof(number));
 	return number;
@@ -176,14 +170,14 @@ json_t *figures_json(enum figure_scope scope, const void *of)
 		int64_t number = figure->kind == TEXT ? 0 : number_of(figure, of);
 		const char *text = place_of(figure, of);
 
-		if (figure->kind == TEXT)
+		if (figure->kind == TEXT || figure->kind == RATE)
 			json_set_bytes(object, figure->name, text, strlen(text));
-		else if (figure->kind == FLAG || figure->kind == SWITCH)
+		else if (figure->kind == FLAG)
 			json_object_set_new(object, figure->name, json_boolean(number));
 		else if (figure->kind == SECONDS)
 			json_object_set_new(object, figure->name,
 					    json_real((double)number / TW_SECOND));
-		else if (figure->kind == COUNT || figure->kind == LIMIT)
+		else if (figure->kind == COUNT)
 			json_object_set_new(object, figure->name, json_integer(number));
 		else if (number)
 			json_set_time(object, figure->name, number);
@@ -199,9 +193,11 @@ static const char *number_write(const struct figure *figure, const void *of, cha
 
 	if (figure->kind == TIME)
 		return number ? time_write(number, text) : "never";
+	if (figure->kind == RATE)
+		return place_of(figure, of);
 	if (figure->kind == SECONDS)
 		return duration_write(number, text);
-	if (figure->kind == FLAG || figure->kind == SWITCH)
+	if (figure->kind == FLAG)
 		return number ? "yes" : "no";
 	snprintf(text, WHEN_SIZE, "%" PRId64, number);
 	return text;

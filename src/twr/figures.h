@@ -12,6 +12,8 @@
 
 #include <timingwheel/redis.h>
 
+#include "when.h"
+
 /* A figure belongs to one of these structs. */
 enum figure_scope {
 	FIGURES_OF_TASKS,   /* struct task_figures */
@@ -39,7 +41,10 @@ struct worker_figures {
 
 /* These are limits of a group or, if it is "", of the namespace. */
 struct limit_figures {
-	struct tw_redis_limits limits;
+	uint64_t weight;
+	uint64_t running;
+	uint64_t paused;
+	char rate[WHEN_SIZE];
 	char group[TW_REDIS_GROUP_MAX + 1];
 };
 

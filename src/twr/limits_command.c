@@ -12,8 +12,10 @@
 static bool row_show(void *context, const char *group, const struct tw_redis_limits *limits)
 {
 	const struct arguments *arguments = context;
-	struct limit_figures row = {.limits = *limits};
+	struct limit_figures row = {
+		.weight = limits->weight, .running = limits->running, .paused = limits->paused};
 
+	rate_write(limits, row.rate);
 	strcpy(row.group, group ? group : "");
 	if (arguments->json)
 		show_json(figures_json(FIGURES_OF_LIMITS, &row));
@@ -31,10 +33,10 @@ static void limits_change(struct tw_redis_limits *limits, const struct arguments
 		limits->weight = given->weight;
 	if (given->running != LIMIT_NOT_GIVEN)
 		limits->running = given->running;
-	if (given->per_second != LIMIT_NOT_GIVEN)
-		limits->per_second = given->per_second;
-	if (given->burst != LIMIT_NOT_GIVEN)
-		limits->burst = given->burst;
+	if (given->rate != LIMIT_NOT_GIVEN) {
+		limits->rate = given->rate;
+		limits->per = given->per;
+	}
 	limits->paused = (limits->paused || given->paused) && !arguments->resume;
 }
 

@@ -90,9 +90,9 @@ static struct tw_redis_error error_of(const struct load *load, enum tw_status st
 
 static enum tw_status limits_set(const struct load *load, const struct task_line *line)
 {
-	const char *group = line->limits.group;
+	const char *group = line->info.task.group;
 
-	return tw_redis_set_limits(load->redis, *group ? group : NULL, &line->limits.limits);
+	return tw_redis_set_limits(load->redis, group && *group ? group : NULL, &line->limits);
 }
 
 /* Reports a task whose data is wrong. The call for many keeps the first reason only. This one is

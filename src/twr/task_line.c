@@ -95,6 +95,13 @@ static bool take_duration(struct task_line *line, const struct field *field, con
 	       *place <= field->most;
 }
 
+static bool take_rate(struct task_line *line, const struct field *field, const json_t *value)
+{
+	const char *text = text_of(value);
+
+	return text && rate_parse(text, place_of(line, field));
+}
+
 static bool take_name(struct task_line *line, const struct field *field, const json_t *value)
 {
 	return name_read(text_of(value), field->names, place_of(line, field));
@@ -176,10 +183,7 @@ static bool take_group(struct task_line *line, const struct field *field, const 
 	const char *text = text_of(value);
 
 	(void)field;
-	if (line->kind != LINE_LIMITS)
-		line->info.task.group = text;
-	else if (text)
-		snprintf(line->limits.group, sizeof(line->limits.group), "%s", text);
+	line->info.task.group = text;
 	return text && strlen(text) <= TW_REDIS_GROUP_MAX;
 }
 
@@ -245,12 +249,11 @@ static const struct field task_fields[] = {
 };
 
 static const struct field limits_fields[] = {
-	{"group", "a string of up to 255 bytes", TAKE(take_group, limits.group, 0, 0)},
-	{"weight", "a number", TAKE(take_unsigned, limits.limits.weight, 0, UINT32_MAX)},
-	{"running", "a number", TAKE(take_unsigned, limits.limits.running, 0, UINT32_MAX)},
-	{"per_second", "a number", TAKE(take_unsigned, limits.limits.per_second, 0, UINT32_MAX)},
-	{"burst", "a number", TAKE(take_unsigned, limits.limits.burst, 0, UINT32_MAX)},
-	{"paused", "true or false", TAKE(take_flag, limits.limits.paused, 0, 0)},
+	{"group", "a string of up to 255 bytes", TAKE(take_group, info.task.group, 0, 0)},
+	{"weight", "a number", TAKE(take_unsigned, limits.weight, 0, UINT32_MAX)},
+	{"running", "a number", TAKE(take_unsigned, limits.running, 0, UINT32_MAX)},
+	{"rate", "a number and a time such as \"15/1m\"", TAKE(take_rate, limits, 0, 0)},
+	{"paused", "true or false", TAKE(take_flag, limits.paused, 0, 0)},
 	{0},
 };
 

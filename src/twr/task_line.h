@@ -22,7 +22,7 @@
  *   died, now_ms, shard, token
  *                            ignored, as "due" beside "due_ms" is
  * Without a key it has the limits of a group, or of the namespace if that is "":
- *   group, weight, running, per_second, burst, paused
+ *   group, weight, running, rate, paused
  */
 #ifndef TWR_TASK_LINE_H
 #define TWR_TASK_LINE_H
@@ -30,8 +30,6 @@
 #include <jansson.h>
 
 #include <timingwheel/redis.h>
-
-#include "figures.h"
 
 enum { LINE_REASON_SIZE = 256 };
 enum line_kind {
@@ -50,8 +48,8 @@ struct bytes {
 /* This is the task or the limits, with the memory that a task points into. */
 struct task_line {
 	enum line_kind kind;
-	struct tw_redis_info info; /* the task; if it is restored, all of it */
-	struct limit_figures limits;
+	struct tw_redis_info info;     /* the task; if it is restored, all of it */
+	struct tw_redis_limits limits; /* their group is that of info.task */
 	char reason[LINE_REASON_SIZE];
 	json_t *json;
 	const char **headers;

@@ -40,14 +40,14 @@ static const char *decimal_read(const char *text, int64_t *nanos)
 	return text;
 }
 
+static const struct {
+	const char *name;
+	tw_duration length;
+} units[] = {{"d", 24 * TW_HOUR}, {"h", TW_HOUR},         {"m", TW_MINUTE},
+	     {"s", TW_SECOND},    {"ms", TW_MILLISECOND}, {"us", TW_MICROSECOND}};
+
 static const char *unit_read(const char *text, tw_duration *unit)
 {
-	static const struct {
-		const char *name;
-		tw_duration length;
-	} units[] = {{"ms", TW_MILLISECOND}, {"us", TW_MICROSECOND}, {"s", TW_SECOND},
-		     {"m", TW_MINUTE},       {"h", TW_HOUR},         {"d", 24 * TW_HOUR}};
-
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		size_t size = strlen(units[i].name);
 
@@ -84,6 +84,33 @@ bool duration_parse(const char *text, tw_duration *duration)
 	} while (*text);
 	*duration = sum;
 	return true;
+}
+
+bool rate_parse(const char *text, struct tw_redis_limits *limits)
+{
+	int end = 0;
+
+	limits->rate = 0;
+	limits->per = 0;
+	if (!strcmp(text, "0"))
+		return true;
+	return isdigit((unsigned char)*text) && sscanf(text, "%9u/%n", &limits->rate, &end) == 1 &&
+	       limits->rate && end && duration_parse(text + end, &limits->per) &&
+	       limits->per >= TW_MILLISECOND && limits->per <= TW_REDIS_DELAY_MAX;
+}
+
+const char *rate_write(const struct tw_redis_limits *limits, char text[WHEN_SIZE])
+{
+	size_t i = 0;
+
+	while (limits->per % units[i].length)
+		i++;
+	if (limits->rate)
+		snprintf(text, WHEN_SIZE, "%u/%" PRId64 "%s", limits->rate,
+			 limits->per / units[i].length, units[i].name);
+	else
+		strcpy(text, "0");
+	return text;
 }
 
 /* Returns the text after a part that matches the pattern, or NULL. In a pattern 0 is any digit, and

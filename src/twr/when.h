@@ -18,6 +18,11 @@ bool duration_parse(const char *text, tw_duration *duration);
  * *at_ms is milliseconds since 1970. A time without a zone is refused. */
 bool time_parse(const char *text, int64_t *at_ms);
 
+/* Reads a rate as "15/1m", or "0" for none. Returns false for other texts. */
+bool rate_parse(const char *text, struct tw_redis_limits *limits);
+/* Writes it. Returns the text. */
+const char *rate_write(const struct tw_redis_limits *limits, char text[WHEN_SIZE]);
+
 /* Writes a time as "2031-05-01T12:00:00.250Z". Returns the text. */
 const char *time_write(int64_t at_ms, char text[WHEN_SIZE]);
 

@@ -462,7 +462,7 @@ static void work_with_fault(void *context)
 		add_one(work->fixture->redis, &task);
 	}
 	begin_faults();
-	/* The call publishes hints; the worker asks for permits, and claims. */
+	/* The call publishes hints; the worker claims. */
 	WAIT_UNTIL(tw_redis_set_limits(work->fixture->redis, NULL, &limits) == TW_OK);
 	WAIT_UNTIL(work_is_done(work));
 	/* Fixed pauses let events that come late in one attempt come in each. */

@@ -283,14 +283,12 @@ static struct {
 static size_t answer_end_without_wait(void *context, const redisReply *request, char *reply,
 				      size_t room)
 {
-	if (false_request_is(request, &script_permit))
-		return (size_t)snprintf(reply, room, "*2\r\n:-1\r\n:-1\r\n");
 	if (false_request_is(request, &script_claim)) {
 		bool first = !lost.claimed;
 
 		lost.claimed = true;
 		return (size_t)snprintf(
-			reply, room, "*8\r\n$1\r\n1\r\n:-1\r\n:7\r\n%s*0\r\n*0\r\n*0\r\n",
+			reply, room, "*7\r\n$1\r\n1\r\n:-1\r\n:7\r\n%s*0\r\n*0\r\n",
 			first ? "*2\r\n$1\r\na\r\n$1\r\n1\r\n*1\r\n$6\r\n3 0\nxy\r\n"
 			      : "*0\r\n*0\r\n");
 	}

@@ -90,7 +90,7 @@ static const struct script *script_of(const redisReply *request)
 	return NULL;
 }
 
-static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
+static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
 
 /* Leases the task if the shard is its own. */
 static size_t claim(const redisReply *request, char *reply, size_t room)
@@ -99,8 +99,8 @@ static size_t claim(const redisReply *request, char *reply, size_t room)
 		return (size_t)snprintf(reply, room, "%s", idle);
 	is.leased = true;
 	return (size_t)snprintf(reply, room,
-				"*8\r\n$1\r\n1\r\n:-1\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
-				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n*0\r\n",
+				"*7\r\n$1\r\n1\r\n:-1\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
+				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n",
 				++is.attempts);
 }
 
@@ -118,8 +118,6 @@ static size_t serve(const struct script *script, const redisReply *request, char
 {
 	if (script == &script_claim)
 		return claim(request, reply, room);
-	if (script == &script_permit)
-		return (size_t)snprintf(reply, room, "*2\r\n:-1\r\n:-1\r\n");
 	if (script == &script_present)
 		return (size_t)snprintf(reply, room, ":1\r\n");
 	if (script == &script_finish) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* These tests are about limits of a namespace and of groups: how many tasks run, how many begin in
- * a second, and what is paused, over all workers. Here the namespace is the group "". */
+/* These tests are about limits of a namespace and of groups as workers obey them. test_turns.c
+ * tests the scripts. Here the namespace is the group "". */
 #include "support/fixture.h"
 
-#include "support/proxy.h"
 #include "support/runs.h"
 
 enum { GROUPS_MOST = 8, LEASE_MS = 5000 };
@@ -13,8 +12,6 @@ enum { GROUPS_MOST = 8, LEASE_MS = 5000 };
 struct crowd {
 	const char *groups[GROUPS_MOST]; /* constant */
 	tw_duration takes;
-	_Atomic bool is_held; /* runs wait until it is false */
-	_Atomic int notices;
 	struct {
 		_Atomic int running;
 		_Atomic int most;
@@ -49,8 +46,6 @@ static enum tw_redis_outcome join_crowd(void *context, const struct tw_redis_job
 	for (int i = 0; i < GROUPS_MOST && crowd->groups[i]; i++)
 		if (!strcmp(group, crowd->groups[i]))
 			count_in(crowd, i);
-	while (atomic_load_explicit(&crowd->is_held, memory_order_relaxed))
-		wait_for(TW_MILLISECOND);
 	wait_for(crowd->takes);
 	for (int i = 0; i < GROUPS_MOST && crowd->groups[i]; i++)
 		if (!strcmp(group, crowd->groups[i]))
@@ -63,21 +58,13 @@ static int done(struct crowd *crowd, int index)
 	return atomic_load_explicit(&crowd->of[index].done, memory_order_relaxed);
 }
 
-static void count_notice(void *context, const struct tw_redis_error *error)
-{
-	struct crowd *crowd = context;
-
-	atomic_fetch_add_explicit(&crowd->notices, 1, memory_order_relaxed);
-}
-
 static struct tw_redis_worker *start_with(struct fixture *fixture, struct crowd *crowd,
 					  unsigned handlers)
 {
 	const struct tw_redis_worker_options options = {.context = crowd,
 							.handler = join_crowd,
 							.handlers = handlers,
-							.lease = LEASE_MS * TW_MILLISECOND,
-							.notice = count_notice};
+							.lease = LEASE_MS * TW_MILLISECOND};
 
 	return worker_start(&fixture->options, &options);
 }
@@ -115,10 +102,10 @@ static void add_to(struct fixture *fixture, const char *group, int count)
 	}
 }
 
-static long long words_about(struct fixture *fixture, const char *group)
+/* Returns how many runs hold places of limits. */
+static long long places(struct fixture *fixture)
 {
-	return redis_server_number(&fixture->server, "EXISTS {tw/%s}running%s%s",
-				   fixture->name_space, *group ? "/" : "", group);
+	return redis_server_number(&fixture->server, "ZCARD {tw/%s/0}running", fixture->name_space);
 }
 
 static const char *const limited[] = {"a", ""};
@@ -142,39 +129,44 @@ STORED(one_shard, no_more_run_than_may)
 		for (int i = 0; i < 2; i++)
 			worker_stop(workers[i]);
 		/* Ended tasks and workers leave nothing behind. */
-		assert_int_equal(words_about(fixture, limited[k]), 0);
+		assert_int_equal(places(fixture), 0);
 		assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	}
 }
 
-STORED(one_shard, no_more_begin_in_a_second_than_may)
+/* A group's rate is the rate, and no less: claims that come late lose nothing of it. */
+STORED(one_shard, rate_is_what_begins_in_a_time)
 {
-	enum { COUNT = 30, RATE = 20, BURST = 10, FAST = 40 };
-	struct crowd crowd = {.groups = {"a", "b", "one", ""}};
+	enum { COUNT = 41, RATE = 20, FAST = 41 };
+	struct crowd crowd = {.groups = {"a", "b", "fast", ""}};
 	struct tw_redis_worker *worker;
 	int64_t begin;
 
-	set(fixture, "a", (struct tw_redis_limits){.per_second = RATE, .burst = BURST});
-	set(fixture, "one", (struct tw_redis_limits){.per_second = FAST, .burst = 1});
+	set(fixture, "a", (struct tw_redis_limits){.rate = RATE / 2, .per = TW_SECOND / 2});
+	set(fixture, "fast", (struct tw_redis_limits){.rate = FAST});
 	add_to(fixture, "a", COUNT);
 	add_to(fixture, "b", COUNT);
-	add_to(fixture, "one", COUNT);
+	add_to(fixture, "fast", COUNT);
 	begin = wall_clock();
 	worker = start(fixture, &crowd);
-	WAIT_UNTIL(done(&crowd, 2) == COUNT);
-	assert_true(wall_clock() - begin >= (COUNT - 1) * TW_SECOND / FAST);
-	WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
-	assert_true(wall_clock() - begin >= (COUNT - BURST) * TW_SECOND / RATE);
+	WAIT_UNTIL(done(&crowd, 2) == COUNT && done(&crowd, 1) == COUNT);
+	/* A tenth may begin at once. */
+	assert_true(wall_clock() - begin >= (COUNT - FAST / 10 - 1) * TW_SECOND / FAST);
+	WAIT_UNTIL(done(&crowd, 0) == COUNT);
+	/* One begins at once, and half the time of another is allowed for late claims. */
+	assert_true(wall_clock() - begin >= (2 * COUNT - 3) * TW_SECOND / RATE / 2);
+	assert_true(wall_clock() - begin < 3 * COUNT * TW_SECOND / RATE);
 	/* The data of an idle group is removed. */
-	assert_in_range(
-		redis_server_number(&fixture->server, "PTTL {tw/%s}running/a", fixture->name_space),
-		1, 2 * LEASE_MS);
-	set(fixture, "", (struct tw_redis_limits){.per_second = RATE});
+	assert_in_range(redis_server_number(&fixture->server, "EXISTS {tw/%s/0}rate/b",
+					    fixture->name_space),
+			0, 0);
+	set(fixture, "", (struct tw_redis_limits){.rate = RATE});
 	begin = wall_clock();
 	add_to(fixture, "", COUNT);
 	WAIT_UNTIL(done(&crowd, 3) == COUNT);
-	/* Permits for a tenth of a second may be available at the beginning. */
-	assert_true(wall_clock() - begin >= (COUNT - RATE / 10) * TW_SECOND / RATE);
+	assert_true(wall_clock() - begin >= (COUNT - RATE / 10 - 1) * TW_SECOND / RATE);
+	WAIT_UNTIL(!redis_server_number(&fixture->server, "EXISTS {tw/%s/0}rate/ {tw/%s/0}rate/a",
+					fixture->name_space, fixture->name_space));
 	worker_stop(worker);
 }
 
@@ -207,9 +199,9 @@ STORED(one_shard, limits_that_are_lifted_hold_up_nothing)
 		struct tw_redis_worker *worker;
 		int64_t begin;
 
-		set(fixture, limited[k], (struct tw_redis_limits){.per_second = 1});
+		set(fixture, limited[k], (struct tw_redis_limits){.rate = 1});
 		assert_int_equal(get(fixture, limited[k]).running, 0);
-		assert_int_equal(get(fixture, limited[k]).per_second, 1);
+		assert_int_equal(get(fixture, limited[k]).rate, 1);
 		worker = start(fixture, &crowd);
 		add_to(fixture, limited[k], COUNT);
 		WAIT_UNTIL(done(&crowd, 0) >= 1);
@@ -217,107 +209,84 @@ STORED(one_shard, limits_that_are_lifted_hold_up_nothing)
 		set(fixture, limited[k], (struct tw_redis_limits){0});
 		WAIT_UNTIL(done(&crowd, 0) == COUNT);
 		assert_true(wall_clock() - begin < 60 * TW_SECOND);
-		assert_int_equal(get(fixture, limited[k]).per_second, 0);
+		assert_int_equal(get(fixture, limited[k]).rate, 0);
 		worker_stop(worker);
 	}
 }
 
-/* A worker's report expires. The limit of a group counts tasks whose lease has ended. */
-STORED(one_shard, what_a_dead_worker_had_is_free_again)
+/* A place comes back by the lease's own end, and by the report of a run whose task was replaced. */
+STORED(one_shard, place_is_free_when_its_run_is_over)
 {
 	for (size_t k = 0; k < LIMITED; k++) {
 		struct crowd crowd = {.groups = {limited[k]}};
+		const char *group = *limited[k] ? limited[k] : NULL;
+		const struct tw_redis_task task = {.key = "it", .key_size = 2, .group = group};
+		const tw_duration lease = 700 * TW_MILLISECOND;
 		struct tw_redis_worker *worker;
-		int64_t until_ms;
-		char key[KEY_SIZE];
-		char word[40];
+		struct tw_redis_batch *batch;
+		int64_t begin;
 
 		set(fixture, limited[k], (struct tw_redis_limits){.running = 1});
-		add_to(fixture, limited[k], 1);
-		snprintf(key, sizeof(key), "%s-0", limited[k]);
-		claim_for(fixture->redis, key, 20 * TW_MILLISECOND);
-		wait_for(40 * TW_MILLISECOND);
-		until_ms = stats_of(fixture->redis).now_ms + 700;
-		/* %b accepts the blank in the word. */
-		snprintf(word, sizeof(word), "1 %lld", (long long)until_ms);
-		redis_server_number(&fixture->server, "HSET {tw/%s}running%s%s dead %b",
-				    fixture->name_space, *limited[k] ? "/" : "", limited[k], word,
-				    strlen(word));
+		add_one(fixture->redis, &task);
+		begin = wall_clock();
+		assert_int_equal(claim_for(fixture->redis, "it", lease)->count, 1);
+		add_one(fixture->redis, &task);
+		assert_nothing_due(fixture->redis, "it");
 		worker = start(fixture, &crowd);
 		WAIT_UNTIL(done(&crowd, 0) == 1);
-		assert_true(stats_of(fixture->redis).now_ms >= until_ms);
+		assert_true(wall_clock() - begin >= lease);
 		worker_stop(worker);
-		assert_int_equal(words_about(fixture, limited[k]), 0);
+		add_one(fixture->redis, &task);
+		batch = claim_for(fixture->redis, "it", TW_HOUR);
+		assert_int_equal(batch->count, 1);
+		add_one(fixture->redis, &task);
+		worker = start(fixture, &crowd);
+		assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_REDIS_STALE);
+		WAIT_UNTIL(done(&crowd, 0) == 2);
+		worker_stop(worker);
+		assert_int_equal(places(fixture), 0);
+		set(fixture, limited[k], (struct tw_redis_limits){0});
 	}
 }
 
-/* Returns until when the only worker's report is valid by the server's time, or 0 if there is
- * none. */
-static int64_t word_until_ms(struct fixture *fixture)
+/* The rule for all groups without one holds for each of them. */
+STORED(one_shard, default_limits_each_group_without_limits)
 {
-	redisReply *reply =
-		redis_server_ask(&fixture->server, "HVALS {tw/%s}running", fixture->name_space);
-	const char *blank = reply->elements == 1 ? strchr(reply->element[0]->str, ' ') : NULL;
-	int64_t until_ms = blank ? atoll(blank) : 0;
-
-	freeReplyObject(reply);
-	return until_ms;
-}
-
-/* The worker does not wait for its next look, a third of a lease later. */
-STORED(one_shard, ends_are_reported_at_once)
-{
-	enum { HOUR_MS = 3600000 };
-	struct crowd crowd = {.groups = {""}, .is_held = true, .takes = TW_SECOND};
-	const struct tw_redis_worker_options options = {
-		.context = &crowd, .handler = join_crowd, .lease = TW_HOUR};
+	enum { COUNT = 20 };
+	struct crowd crowd = {.groups = {"a", "b", "own", ""}, .takes = 5 * TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 
-	set(fixture, "", (struct tw_redis_limits){.running = 5});
-	worker = worker_start(&fixture->options, &options);
-	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(atomic_load_explicit(&crowd.of[0].running, memory_order_relaxed) == 1);
-	/* The run is longer than a lease. */
-	assert_true(word_until_ms(fixture) - stats_of(fixture->redis).now_ms > HOUR_MS);
-	atomic_store_explicit(&crowd.is_held, false, memory_order_relaxed);
-	WAIT_UNTIL(words_about(fixture, "") == 0);
-	assert_int_equal(done(&crowd, 0), 1);
-	/* This holds if it is stopped meanwhile, too. */
-	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(atomic_load_explicit(&crowd.of[0].running, memory_order_relaxed) == 1 ||
-		   done(&crowd, 0) == 2);
+	set(fixture, "*", (struct tw_redis_limits){.running = 1});
+	set(fixture, "own", (struct tw_redis_limits){.running = 2});
+	for (int i = 0; i < 4; i++)
+		add_to(fixture, crowd.groups[i], COUNT);
+	worker = start_with(fixture, &crowd, 16);
+	for (int i = 0; i < 4; i++)
+		WAIT_UNTIL(done(&crowd, i) == COUNT);
+	assert_int_equal(crowd.of[0].most, 1);
+	assert_int_equal(crowd.of[1].most, 1);
+	assert_in_range(crowd.of[2].most, 1, 2);
 	worker_stop(worker);
-	assert_int_equal(words_about(fixture, ""), 0);
-	assert_int_equal(done(&crowd, 0), 2);
 }
 
-/* Another worker may have them by then, so the worker asks again and does not claim. */
-STORED(one_shard, permits_that_come_late_are_not_used)
+STORED(one_shard, polling_worker_goes_on_when_a_place_is_free)
 {
-	struct crowd crowd = {.groups = {""}};
-	struct tw_redis_options options = fixture->options;
-	const struct tw_redis_worker_options worker_options = {
-		.context = &crowd, .handler = join_crowd, .lease = TW_SECOND};
+	enum { COUNT = 30 };
+	struct crowd crowd = {.groups = {"a"}};
 	struct tw_redis_worker *worker;
-	struct proxy proxy;
-	int64_t first_ms;
+	int64_t begin;
 
-	proxy_start(&proxy, fixture->server.port);
-	options.url = proxy.url;
-	set(fixture, "", (struct tw_redis_limits){.running = 1});
-	/* It is due after the worker's start. */
-	add_task(fixture->redis, "a", 5 * TW_SECOND);
-	worker = worker_start(&options, &worker_options);
-	/* A reply of a dozen bytes takes longer than half a lease. */
-	proxy_drip(&proxy, 100);
-	WAIT_UNTIL(word_until_ms(fixture));
-	first_ms = word_until_ms(fixture);
-	WAIT_UNTIL(word_until_ms(fixture) > first_ms);
-	assert_int_equal(stats_of(fixture->redis).started, 0);
-	proxy_drip(&proxy, 0);
-	WAIT_UNTIL(done(&crowd, 0) == 1);
+	redis_server_number(&fixture->server, "ACL SETUSER quiet on >pw ~* +@all -subscribe");
+	fixture->options.user = "quiet";
+	fixture->options.password = "pw";
+	set(fixture, "a", (struct tw_redis_limits){.running = 1});
+	add_to(fixture, "a", COUNT);
+	begin = wall_clock();
+	worker = start(fixture, &crowd);
+	WAIT_UNTIL(done(&crowd, 0) == COUNT);
+	/* It would poll once a second. */
+	assert_true(wall_clock() - begin < COUNT / 2 * TW_SECOND);
 	worker_stop(worker);
-	proxy_stop(&proxy);
 }
 
 STORED(one_shard, drain_leaves_other_groups)
@@ -408,7 +377,7 @@ STORED(one_shard, claim_ends_if_thousands_are_paused)
 	claim_end(batch);
 }
 
-STORED(one_shard, place_without_a_task_costs_no_permit)
+STORED(one_shard, place_in_the_queue_without_a_task_costs_nothing)
 {
 	struct crowd crowd = {.groups = {"g"}};
 	struct tw_redis_worker *worker;
@@ -416,32 +385,11 @@ STORED(one_shard, place_without_a_task_costs_no_permit)
 
 	set(fixture, "g", (struct tw_redis_limits){.running = 1});
 	add_to(fixture, "g", 2);
-	/* The task leaves the group, and its place stays. */
+	/* The task leaves the group, and its place in the queue stays. */
 	add_task(fixture->redis, "g-0", TW_HOUR);
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(done(&crowd, 0) == 1);
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
-	worker_stop(worker);
-}
-
-STORED(one_shard, claim_that_fails_gives_its_permits_back_once)
-{
-	enum { COUNT = 20 };
-	struct crowd crowd = {.groups = {"g"}, .takes = TW_MILLISECOND};
-	struct tw_redis_worker *worker;
-
-	set(fixture, "g", (struct tw_redis_limits){.running = 1});
-	add_to(fixture, "g", COUNT);
-	/* A claim with due tasks needs this key. */
-	redis_server_number(&fixture->server, "RPUSH {tw/%s/0}token x", fixture->name_space);
-	worker = start(fixture, &crowd);
-	WAIT_UNTIL(atomic_load_explicit(&crowd.notices, memory_order_relaxed) > 0);
-	/* It fails again, with permits and, when these have expired, without. */
-	wait_for(LEASE_MS * TW_MILLISECOND);
-	assert_int_equal(done(&crowd, 0), 0);
-	redis_server_number(&fixture->server, "DEL {tw/%s/0}token", fixture->name_space);
-	WAIT_UNTIL(done(&crowd, 0) == COUNT);
-	assert_int_equal(crowd.of[0].most, 1);
 	worker_stop(worker);
 }
 
@@ -454,9 +402,9 @@ static bool take_rule(void *context, const char *group, const struct tw_redis_li
 	struct rules *rules = context;
 	size_t used = strlen(rules->text);
 
-	snprintf(rules->text + used, sizeof(rules->text) - used, "%s=%u,%u,%u,%u,%d;",
-		 group ? group : "", limits->weight, limits->running, limits->per_second,
-		 limits->burst, limits->paused);
+	snprintf(rules->text + used, sizeof(rules->text) - used, "%s=%u,%u,%u/%lld,%d;",
+		 group ? group : "", limits->weight, limits->running, limits->rate,
+		 (long long)(limits->per / TW_MILLISECOND), limits->paused);
 	return true;
 }
 
@@ -468,29 +416,24 @@ STORED(one_shard, rules_are_listed)
 	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "a", &limits));
 	assert_int_equal(limits.running, 0);
 	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
-	assert_string_equal(rules.text, "=0,0,0,0,0;");
-	/* A field of patterns, which earlier versions had, is no group's. */
-	redis_server_number(&fixture->server, "HSET {tw/%s}groups // %b", fixture->name_space,
-			    "5 0 0 0 0 free-*\n", (size_t)17);
+	assert_string_equal(rules.text, "=0,0,0/0,0;");
 	set(fixture, "last",
 	    (struct tw_redis_limits){
-		    .weight = 1, .running = UINT32_MAX, .per_second = 3, .burst = 4});
-	assert_ok(fixture->redis,
-		  tw_redis_set_limits(fixture->redis, NULL,
-				      &(struct tw_redis_limits){.running = 7, .paused = true}));
+		    .weight = 1, .running = UINT32_MAX, .rate = 3, .per = TW_MINUTE + 1});
+	set(fixture, "", (struct tw_redis_limits){.running = 7, .rate = 1, .paused = true});
 	*rules.text = '\0';
 	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
-	assert_string_equal(rules.text, "=0,7,0,0,1;last=1,4294967295,3,4,0;");
+	assert_string_equal(rules.text, "=0,7,1/1000,1;last=1,4294967295,3/60001,0;");
 	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "last", &limits));
 	assert_int_equal(limits.running, UINT32_MAX);
-	set(fixture, "last", (struct tw_redis_limits){0});
-	redis_server_number(&fixture->server, "HDEL {tw/%s}groups //", fixture->name_space);
-	assert_int_equal(
-		redis_server_number(&fixture->server, "EXISTS {tw/%s}groups", fixture->name_space),
-		0);
+	set(fixture, "last", (struct tw_redis_limits){.per = TW_SECOND});
+	set(fixture, "", (struct tw_redis_limits){0});
+	assert_int_equal(redis_server_number(&fixture->server, "EXISTS {tw/%s/0}limits",
+					     fixture->name_space),
+			 0);
 }
 
-/* Weights and pauses need no permits. */
+/* Weights and pauses are no counts. */
 STORED(fixture, limits_need_one_shard)
 {
 	struct tw_redis *redis = fixture->redis;
@@ -500,18 +443,19 @@ STORED(fixture, limits_need_one_shard)
 	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_REDIS_UNFIT);
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "one shard"));
+	assert_non_null(strstr(error.text, "twr load"));
 	assert_ok(redis, tw_redis_get_limits(redis, "a", &limits));
 	assert_int_equal(limits.running, 0);
-	limits.per_second = 1;
+	limits.rate = 1;
 	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_REDIS_UNFIT);
 	limits = (struct tw_redis_limits){.weight = 2, .paused = true};
 	assert_ok(redis, tw_redis_set_limits(redis, "a", &limits));
 	limits = (struct tw_redis_limits){.paused = true, .running = 1};
 	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_REDIS_UNFIT);
-	limits = (struct tw_redis_limits){.paused = true, .per_second = 1};
+	limits = (struct tw_redis_limits){.paused = true, .rate = 1};
 	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_REDIS_UNFIT);
 	assert_int_equal(stats_of(redis).paused, 0);
-	limits.per_second = 0;
+	limits.rate = 0;
 	assert_ok(redis, tw_redis_set_limits(redis, NULL, &limits));
 	assert_int_equal(stats_of(redis).paused, 4);
 }
@@ -533,12 +477,14 @@ STORED(one_shard, bad_arguments_are_refused)
 	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(NULL, "a", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(redis, "a", NULL), TW_INVALID);
-	/* The namespace has no weight and no burst. */
+	/* The namespace has no weight. */
 	limits = (struct tw_redis_limits){.weight = 2};
 	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_INVALID);
-	limits = (struct tw_redis_limits){.burst = 2};
-	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_INVALID);
-	assert_int_equal(get(fixture, "").running + get(fixture, "").per_second, 0);
+	limits = (struct tw_redis_limits){.rate = 2, .per = -1};
+	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
+	limits.per = TW_REDIS_DELAY_MAX + 1;
+	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
+	assert_int_equal(get(fixture, "a").rate, 0);
 	assert_int_equal(tw_redis_each_limits(NULL, take_rule, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_each_limits(redis, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_drop_group(redis, NULL, NULL), TW_INVALID);

@@ -187,18 +187,18 @@ TEST(opened, limits_are_set_and_shown)
 {
 	assert_int_equal(TWR("limits", "--running", "7", "--json"), 0);
 	/* Limits that are not given stay. */
-	assert_int_equal(TWR("limits", "--per-second", "100", "--pause"), 0);
+	assert_int_equal(TWR("limits", "--rate", "100/1s", "--pause"), 0);
 	assert_int_equal(TWR("limits", "--json"), 0);
 	assert_member("group", "");
 	assert_int_equal(said_number("running"), 7);
-	assert_int_equal(said_number("per_second"), 100);
+	assert_member("rate", "100/1s");
 	assert_true(twr_said("\"paused\":true"));
 	assert_int_equal(TWR("stats"), 0);
 	assert_true(twr_said("paused yes\n"));
 	assert_int_equal(TWR("limits", "--running", "0", "--resume"), 0);
 	assert_int_equal(TWR("limits"), 0);
-	assert_true(twr_said("    weight   running  per_second     burst    paused  group\n"
-			     "         0         0         100         0        no  \n"));
+	assert_true(twr_said("    weight   running      rate    paused  group\n"
+			     "         0         0    100/1s        no  \n"));
 	assert_int_equal(TWR("limits", "--running", "-1"), 2);
 	assert_int_equal(TWR("limits", "--weight", "2"), 2);
 	assert_int_equal(TWR("limits", "--pause", "--resume"), 2);
@@ -207,23 +207,29 @@ TEST(opened, limits_are_set_and_shown)
 
 TEST(opened, limits_of_groups_are_set_and_shown)
 {
-	assert_int_equal(TWR("limits", "other", "--running", "3", "--burst", "4"), 0);
+	assert_int_equal(TWR("limits", "other", "--running", "3", "--rate", "15/1m"), 0);
 	assert_int_equal(TWR("limits", "acme", "--running", "1", "--weight", "2"), 0);
-	assert_int_equal(TWR("limits", "acme", "--per-second", "5", "--pause"), 0);
+	assert_int_equal(TWR("limits", "acme", "--rate", "5/1500ms", "--pause"), 0);
 	assert_int_equal(TWR("limits", "acme", "--json"), 0);
 	assert_member("group", "acme");
 	assert_int_equal(said_number("running"), 1);
 	assert_int_equal(said_number("weight"), 2);
-	assert_int_equal(said_number("per_second"), 5);
+	assert_member("rate", "5/1500ms");
 	assert_true(twr_said("\"paused\":true"));
 	assert_int_equal(TWR("limits"), 0);
-	assert_true(twr_said("         0         3           0         4        no  other\n"));
-	assert_true(twr_said("         2         1           5         0       yes  acme\n"));
+	assert_true(twr_said("         0         3     15/1m        no  other\n"));
+	assert_true(twr_said("         2         1  5/1500ms       yes  acme\n"));
 	assert_int_equal(TWR("limits", "acme", "--resume", "--running", "0"), 0);
 	assert_int_equal(TWR("limits", "acme"), 0);
-	assert_true(twr_said("         2         0           5         0        no  acme\n"));
+	assert_true(twr_said("         2         0  5/1500ms        no  acme\n"));
 	assert_int_equal(TWR("limits", "a", "--running", "no"), 2);
 	assert_int_equal(TWR("limits", "a", "--weight", "1001"), 2);
+	assert_int_equal(TWR("limits", "a", "--rate", "0"), 0);
+	assert_int_equal(TWR("limits", "a", "--rate", ""), 2);
+	assert_int_equal(TWR("limits", "a", "--rate", "5"), 2);
+	assert_int_equal(TWR("limits", "a", "--rate", "0/1s"), 2);
+	assert_int_equal(TWR("limits", "a", "--rate", "5/0s"), 2);
+	assert_int_equal(TWR("limits", "a", "--rate", "99999999999999999999/1s"), 2);
 	assert_int_equal(TWR("limits", "a", "b"), 2);
 	assert_int_equal(TWR("limits", "a\001b", "--pause"), 65);
 }

@@ -478,11 +478,9 @@ TEST(opened, limits_come_back_in_a_copy)
 	json_t *after;
 
 	twr_environment.name_space = "limits";
-	assert_int_equal(TWR("limits", "--running=7", "--per-second=8", "--pause"), 0);
+	assert_int_equal(TWR("limits", "--running=7", "--rate=8/1s", "--pause"), 0);
 	assert_int_equal(TWR("limits", "broken", "--pause"), 0);
-	assert_int_equal(
-		TWR("limits", "one", "--running=1", "--weight=2", "--per-second=3", "--burst=4"),
-		0);
+	assert_int_equal(TWR("limits", "one", "--running=1", "--weight=2", "--rate=300/1h"), 0);
 	before = limits_json();
 	assert_int_equal(json_array_size(before), 3);
 	said_write("w");

@@ -300,13 +300,13 @@ TEST(once, random_replies_crash_nothing)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
-		&script_add,         &script_add,         &script_list,        &script_list,
-		&script_cancel,      &script_move,        &script_get,         &script_list,
-		&script_scan,        &script_count,       &script_dead_retry,  &script_dead_drop,
-		&script_set_limits,  &script_limits,      &script_delete,      &script_dead_add,
-		&script_restore,     &script_claim,       &script_finish,      &script_extend,
-		&script_finish,      &script_finish,      &script_workers,     &script_group_rule,
-		&script_group_rules, &script_group_rules, &script_group_drain, &script_group_find};
+		&script_add,     &script_add,    &script_list,        &script_list,
+		&script_cancel,  &script_move,   &script_get,         &script_list,
+		&script_scan,    &script_count,  &script_dead_retry,  &script_dead_drop,
+		&script_limit,   &script_rule,   &script_delete,      &script_dead_add,
+		&script_restore, &script_claim,  &script_finish,      &script_extend,
+		&script_finish,  &script_finish, &script_workers,     &script_limit,
+		&script_rule,    &script_rule,   &script_group_drain, &script_group_find};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 
@@ -327,13 +327,9 @@ TEST(once, worker_outlives_random_replies)
 		.url = server.url, .shards = 4, .reply_timeout = 20 * TW_MILLISECOND};
 	struct tw_redis_worker_options options = {
 		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
-	static const struct script *const scripts[] = {&script_claim,  &script_claim,
-						       &script_finish, &script_finish,
-						       &script_permit, &script_group_permit};
+	static const struct script *const scripts[] = {&script_claim, &script_finish};
 	struct random random = random_from(seed_choose(), 1);
-	static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n"
-				   "*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
-	static const char no_limits[] = "*2\r\n:-1\r\n:-1\r\n";
+	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
@@ -345,15 +341,13 @@ TEST(once, worker_outlives_random_replies)
 	/* A busy machine may not reply in that time. */
 	WAIT_UNTIL(tw_redis_worker_start(&worker, &redis_options, &options, NULL) == TW_OK);
 	for (int i = 0; i < ROUNDS; i++) {
-		set_random_reply(&random, scripts[random_below(&random, 6)]);
+		set_random_reply(&random, scripts[random_below(&random, 2)]);
 		wait_for(5 * TW_MILLISECOND);
 	}
-	/* The worker continues: it learns that there are no limits, and claims. */
+	/* The worker continues. */
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &before), TW_OK);
 	do {
 		assert_in_range(++tries, 1, 100);
-		set_reply(no_limits, sizeof(no_limits) - 1);
-		wait_for(150 * TW_MILLISECOND);
 		set_reply(idle, sizeof(idle) - 1);
 		wait_for(150 * TW_MILLISECOND);
 		assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
@@ -361,67 +355,6 @@ TEST(once, worker_outlives_random_replies)
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	worker_destroy(worker);
 	runs_free(&runs);
-}
-
-static atomic_int groups_asked;
-
-/* Makes each claim lack permits of the group g, and answers questions about it without it. */
-static size_t answer_without_groups(void *context, const redisReply *request, char *text,
-				    size_t room)
-{
-	const char *answer = ":0\r\n";
-
-	if (false_request_is(request, &script_permit))
-		answer = "*2\r\n:-1\r\n:-1\r\n";
-	if (false_request_is(request, &script_claim))
-		answer = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"
-			 "*2\r\n$1\r\ng\r\n:1\r\n";
-	if (false_request_is(request, &script_group_permit)) {
-		answer = "*0\r\n";
-		/* relaxed: a count */
-		atomic_fetch_add_explicit(&groups_asked, 1, memory_order_relaxed);
-	}
-	return (size_t)snprintf(text, room, "%s", answer);
-}
-
-TEST(once, worker_outlives_an_answer_without_its_groups)
-{
-	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
-						  .poll = 10 * TW_MILLISECOND};
-	struct false_server other;
-	struct tw_redis_worker *worker;
-	struct runs runs;
-
-	false_server_start(&other, answer_without_groups, NULL);
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
-	worker = worker_start(&(struct tw_redis_options){.url = other.url, .shards = 4}, &options);
-	/* relaxed: a count */
-	WAIT_UNTIL(atomic_load_explicit(&groups_asked, memory_order_relaxed) > 2);
-	worker_stop(worker);
-	runs_free(&runs);
-	false_server_stop(&other);
-}
-
-/* No script of ours would say that there will be none for ages. */
-TEST(once, worker_asks_for_permits_again_whatever_the_reply)
-{
-	static const char ages[] = "*2\r\n:0\r\n:9223372036854775807\r\n";
-	const struct tw_redis_options redis_options = {.url = server.url, .shards = 4};
-	const struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND};
-	struct tw_redis_worker_stats stats;
-	struct tw_redis_worker *worker;
-	int64_t before;
-
-	set_reply(ages, sizeof(ages) - 1);
-	before = wall_clock();
-	worker = worker_start(&redis_options, &options);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
-		   stats.round_trips >= 4);
-	/* There is one round trip each third of a lease. */
-	assert_true(wall_clock() - before >= 90 * TW_MILLISECOND);
-	assert_int_equal(stats.claims, 0);
-	worker_destroy(worker);
 }
 
 TEST_FILE(open_all, close_all)

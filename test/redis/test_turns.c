@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turns of groups are compared with a model: random histories add, move, remove, claim, fail
- * and end tasks of some groups by weights, some of them paused or with limits, for which claims
- * have random permits. The scripts read the test's clock in place of the server's, so their results
- * are exact to the microsecond. The model takes one task after the other, as deficit round robin is
- * defined.
+ * The turns and the limits of groups are compared with a model: random histories add, move, remove,
+ * claim, extend and end tasks of some groups by weights, and set limits. Leases end, tasks are
+ * replaced while they run, and runs are reported late. The scripts read the test's clock in place
+ * of the server's, so their results are exact to the microsecond. The model takes one task after
+ * the other, as deficit round robin is defined. Apart from the model it is checked that no more
+ * tasks run than may, and that no rate is exceeded in any time.
  *
  * HISTORIES in the environment is the number of histories.
  */
@@ -13,35 +14,62 @@
 #include "support/scripts.h"
 
 enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 5, LIMIT_MOST = 9, ADD_MOST = 3 };
-/* This lease does not end by itself. */
-static const int64_t lease_ms = 86400000;
+/* RUNS is more than a history has. STAR is the rule of all groups without one. */
+enum { RUNS = STEPS * LIMIT_MOST, STAR = GROUPS, RULES = GROUPS + 1 };
+/* The rates are tasks in this time, so that a task has whole microseconds. */
+enum { PER_MS = 12 };
+static const int64_t per_us = PER_MS * 1000;
 static const char *const groups[GROUPS] = {"", "a", "b", "b/x", "d d"};
 
-enum state { ABSENT, WAITING, LEASED };
+/* TAKEN is within a claim. */
+enum state { ABSENT, WAITING, LEASED, TAKEN };
 
 struct task {
 	enum state state;
 	int group;
-	int64_t due;
+	int64_t due;    /* or when its lease ends */
+	enum state was; /* before it was taken */
 	int64_t latest; /* the latest due time, or 0 */
 	unsigned attempts;
 	int64_t token;
 };
 
+/* A run that has not been reported. Its task may have another by now, or none. */
+struct run {
+	int task;
+	int group;
+	unsigned attempts;
+	int64_t token;
+	int64_t lease_end;
+	bool has_place;
+};
+
+/* Limits of a group, of the namespace, or of all groups without a rule. */
+struct rule {
+	bool exists;
+	int weight;
+	int most;
+	int rate; /* in PER_MS; 0 means none */
+	bool is_paused;
+};
+
 /* A group, or the namespace itself, which is the first. */
 struct node {
-	int weight;
-	bool is_limited;
-	bool is_paused;
 	bool has_turn;
-	int64_t turn; /* microseconds */
+	int64_t turn;   /* microseconds */
+	int64_t parked; /* the turn that it would have had, or 0 */
+	int64_t used;   /* the microsecond up to which its rate is used up */
 	/* These are of the present claim. */
 	int spent; /* tasks in the present turn */
 	int round; /* the round of its last turn, or 0 */
+	int taken;
 	bool had_one_before;
 	int allowed;
-	int lacks;    /* tasks that lacked permits, or 0 */
-	int64_t held; /* the millisecond until which it is held back, or 0 */
+	int64_t again; /* the microsecond when to look for more than are allowed */
+	bool is_kept_back;
+	/* These are the microseconds of all begins since its rule was set. */
+	int64_t begins[RUNS];
+	int begin_count;
 };
 
 struct model {
@@ -50,6 +78,9 @@ struct model {
 	int64_t now_us;
 	int64_t token;
 	struct task tasks[KEYS];
+	struct run runs[RUNS];
+	int run_count;
+	struct rule rules[RULES];
 	struct node nodes[GROUPS];
 	/* The nodes that have a turn in the present claim. */
 	int order[GROUPS];
@@ -87,16 +118,24 @@ static void key_write(char key[8], int index)
 	snprintf(key, 8, "k%02d", index);
 }
 
-/* Returns the group's waiting task with the lowest due time, then key, or -1. */
+static bool is_on_lease(const struct model *model, const struct task *task)
+{
+	return task->state == LEASED && task->due > now_ms(model);
+}
+
+/* Returns the group's waiting task with the lowest due time, then key, or -1. A task whose lease
+ * has ended is among those of the namespace. */
 static int first_task(const struct model *model, int group)
 {
 	int first = -1;
 
 	for (int i = 0; i < KEYS; i++) {
 		const struct task *task = &model->tasks[i];
+		bool is_there = task->state == LEASED
+					? group == 0 && !is_on_lease(model, task)
+					: task->state == WAITING && task->group == group;
 
-		if (task->state == WAITING && task->group == group &&
-		    (first < 0 || task->due < model->tasks[first].due))
+		if (is_there && (first < 0 || task->due < model->tasks[first].due))
 			first = i;
 	}
 	return first;
@@ -116,12 +155,132 @@ static void model_put(struct model *model, int index, int64_t due)
 
 	task->state = WAITING;
 	task->due = due;
+	task->token = 0;
 	if (task->group == 0)
 		return;
-	if (!node->has_turn || node->turn > due * 1000)
+	if (!node->has_turn || (node->turn > due * 1000 && !node->parked))
 		node->turn = due * 1000;
 	node->has_turn = model->nodes[0].has_turn = model->uses_groups = true;
 }
+
+/* ---- The model's limits ---- */
+
+static bool has_rules(const struct model *model)
+{
+	for (int i = 0; i < RULES; i++)
+		if (model->rules[i].exists)
+			return true;
+	return false;
+}
+
+static const struct rule *rule_of(const struct model *model, int group)
+{
+	bool by_star = group > 0 && !model->rules[group].exists;
+
+	return &model->rules[by_star ? STAR : group];
+}
+
+static int weight_of(const struct model *model, int group)
+{
+	int weight = group ? rule_of(model, group)->weight : 1;
+
+	return weight ? weight : 1;
+}
+
+static int places_of(const struct model *model, int group)
+{
+	int count = 0;
+
+	for (int i = 0; i < model->run_count; i++)
+		count += model->runs[i].has_place && (group == 0 || model->runs[i].group == group);
+	return count;
+}
+
+static void node_wake(struct node *node)
+{
+	if (node->parked)
+		node->turn = node->parked;
+	node->parked = 0;
+}
+
+static void run_leave(struct model *model, struct run *run)
+{
+	if (run->has_place && run->group)
+		node_wake(&model->nodes[run->group]);
+	run->has_place = false;
+}
+
+static void leases_expire(struct model *model)
+{
+	for (int i = 0; i < model->run_count; i++)
+		if (model->runs[i].lease_end <= now_ms(model))
+			run_leave(model, &model->runs[i]);
+}
+
+/* Returns how much of a slow rate may be taken at once: one task, and half the time of another. */
+static int64_t room_of(const struct rule *rule)
+{
+	return per_us / rule->rate * 3 / 2;
+}
+
+static void node_limit(struct model *model, int index)
+{
+	const struct rule *rule = rule_of(model, index);
+	struct node *node = &model->nodes[index];
+
+	node->allowed = rule->is_paused ? 0 : RUNS;
+	node->again = model->now_us + 10000000;
+	if (rule->most && !rule->is_paused) {
+		int free = rule->most - places_of(model, index);
+
+		node->allowed = free > 0 ? free : 0;
+	}
+	if (rule->rate && !rule->is_paused) {
+		int64_t each = per_us / rule->rate;
+		int64_t end = model->now_us + room_of(rule);
+		int count;
+
+		if (node->used < model->now_us)
+			node->used = model->now_us;
+		if (node->used > end)
+			node->used = end;
+		count = (int)((end - node->used) / each);
+		if (count <= node->allowed) {
+			node->allowed = count;
+			node->again = node->used + (count + 1) * each - room_of(rule);
+		}
+	}
+}
+
+/* Notes that a task has begun. The rate must hold since each earlier begin. */
+static void node_begin(struct model *model, int index)
+{
+	const struct rule *rule = rule_of(model, index);
+	struct node *node = &model->nodes[index];
+
+	if (!rule->rate)
+		return;
+	node->used += per_us / rule->rate;
+	node->begins[node->begin_count++] = model->now_us;
+	for (int i = 0; i < node->begin_count; i++)
+		assert_true((node->begin_count - i) * (per_us / rule->rate) <=
+			    model->now_us - node->begins[i] + room_of(rule));
+}
+
+/* Checks that no more tasks of the node are on lease than may, as it has got some. */
+static void node_check(const struct model *model, int index)
+{
+	const struct rule *rule = rule_of(model, index);
+	int count = 0;
+
+	for (int i = 0; i < KEYS; i++)
+		count += is_on_lease(model, &model->tasks[i]) &&
+			 (index == 0 || model->tasks[i].group == index);
+	assert_false(rule->is_paused);
+	assert_true(!rule->most || count <= rule->most);
+}
+
+/* ---- The model's claims ---- */
 
 /* Orders the nodes that have a turn by now. */
 static void rotation_begin(struct model *model)
@@ -132,12 +291,14 @@ static void rotation_begin(struct model *model)
 		struct node *node = &model->nodes[i];
 		int at = model->count;
 
-		node->spent = node->round = 0;
-		node->had_one_before = false;
+		node->spent = node->round = node->taken = 0;
+		node->had_one_before = node->is_kept_back = false;
+		if (i)
+			node_limit(model, i);
 		if (!node->has_turn || node->turn > model->now_us || (i == 0 && !has_due(model, 0)))
 			continue;
 		if (i == model->cut)
-			node->spent = model->cut_spent;
+			node->spent = model->cut_spent % weight_of(model, i);
 		for (; at > 0; at--) {
 			int other = model->order[at - 1];
 
@@ -152,18 +313,20 @@ static void rotation_begin(struct model *model)
 	}
 }
 
-/* Holds the node back if it is paused or may take no more. Returns whether it does. */
-static bool node_hold(struct model *model, int index)
+/* Keeps the node back if it may begin no more. Returns whether it does. */
+static bool node_keep_back(struct node *node, bool is_own)
 {
-	struct node *node = &model->nodes[index];
+	node->is_kept_back = !is_own && node->taken == node->allowed;
+	return node->is_kept_back;
+}
 
-	if (!node->is_paused && node->allowed)
-		return false;
-	node->held = now_ms(model) + 10000;
-	for (int i = 0; i < KEYS && !node->is_paused; i++)
-		node->lacks += model->tasks[i].state == WAITING && model->tasks[i].group == index &&
-			       model->tasks[i].due <= now_ms(model);
-	return true;
+/* Takes a task out of those that wait. */
+static void task_take(struct model *model, int index)
+{
+	struct task *task = &model->tasks[index];
+
+	task->was = task->state;
+	task->state = TAKEN;
 }
 
 /* Takes the next task by turns. Returns it, or -1 if nothing is due. */
@@ -173,7 +336,7 @@ static int rotation_take(struct model *model)
 		struct node *node;
 		int index;
 		int task = -1;
-		bool is_held;
+		bool is_kept_back;
 
 		if (model->at >= model->count) {
 			if (model->count == 0)
@@ -185,19 +348,19 @@ static int rotation_take(struct model *model)
 		node = &model->nodes[index];
 		node->had_one_before |= node->round > 0 && node->round < model->round;
 		node->round = model->round;
-		is_held = has_due(model, index) && node_hold(model, index);
-		if (!is_held && has_due(model, index)) {
+		is_kept_back = has_due(model, index) && node_keep_back(node, !index);
+		if (!is_kept_back && has_due(model, index)) {
 			task = first_task(model, index);
-			model->tasks[task].state = LEASED;
+			task_take(model, task);
 			node->spent++;
-			node->allowed -= node->is_limited;
-			is_held = has_due(model, index) && node_hold(model, index);
+			node->taken++;
+			is_kept_back = has_due(model, index) && node_keep_back(node, !index);
 		}
-		if (is_held || !has_due(model, index)) {
+		if (is_kept_back || !has_due(model, index)) {
 			node->spent = 0;
 			memmove(&model->order[model->at], &model->order[model->at + 1],
 				(size_t)(--model->count - model->at) * sizeof(model->order[0]));
-		} else if (node->spent == node->weight) {
+		} else if (node->spent == weight_of(model, index)) {
 			node->spent = 0;
 			model->at++;
 		}
@@ -221,10 +384,13 @@ static void node_rest(struct model *model, int index)
 	struct node *node = &model->nodes[index];
 	int first = first_task(model, index);
 
-	if (node->held) {
-		node->turn = node->held * 1000;
+	if (node->is_kept_back) {
+		if (node->taken || !node->parked)
+			node->parked = model->now_us;
+		node->turn = node->again;
 		return;
 	}
+	node->parked = 0;
 	if (node->spent > 0 && !node->had_one_before)
 		return;
 	if (has_due(model, index) || index == 0) {
@@ -257,27 +423,74 @@ static void rotation_end(struct model *model)
 		model->cut = cut;
 }
 
-/* Takes up to `most` tasks, one after the other. Returns how many. */
-static int model_claim(struct model *model, int most, int taken[])
+/* Begins a run of the task, or, if it is one of a group whose lease has ended, lets it wait for its
+ * turn again. Returns whether it has begun. */
+static bool task_begin(struct model *model, int index, int64_t lease_end)
 {
+	struct task *task = &model->tasks[index];
+
+	if (task->was == LEASED && task->group) {
+		const int64_t token = task->token;
+
+		model_put(model, index, task->due);
+		task->token = token;
+		return false;
+	}
+	task->state = LEASED;
+	task->due = lease_end;
+	task->attempts++;
+	task->token = model->token;
+	model->runs[model->run_count++] = (struct run){.task = index,
+						       .group = task->group,
+						       .attempts = task->attempts,
+						       .token = task->token,
+						       .lease_end = lease_end,
+						       .has_place = has_rules(model)};
+	if (has_rules(model))
+		node_begin(model, 0);
+	if (task->group)
+		node_begin(model, task->group);
+	return true;
+}
+
+/* Takes up to `most` tasks, one after the other. Returns how many have begun. */
+static int model_claim(struct model *model, int most, int64_t lease_end, int begun[])
+{
+	int taken[LIMIT_MOST];
+	int taken_count = 0;
 	int count = 0;
 
+	if (has_rules(model)) {
+		leases_expire(model);
+		node_limit(model, 0);
+		if (model->nodes[0].allowed < most)
+			most = model->nodes[0].allowed;
+	}
+	if (!most)
+		return 0;
 	if (model->uses_groups)
 		rotation_begin(model);
-	while (count < most) {
+	while (taken_count < most) {
 		int task = model->uses_groups  ? rotation_take(model)
 			   : has_due(model, 0) ? first_task(model, 0)
 					       : -1;
 
 		if (task < 0)
 			break;
-		model->tasks[task].state = LEASED;
-		model->tasks[task].attempts++;
-		model->tasks[task].token = model->token;
-		taken[count++] = task;
+		if (!model->uses_groups)
+			task_take(model, task);
+		taken[taken_count++] = task;
 	}
 	if (model->uses_groups)
 		rotation_end(model);
+	for (int i = 0; i < taken_count; i++)
+		if (task_begin(model, taken[i], lease_end))
+			begun[count++] = taken[i];
+	for (int i = 0; i < count; i++) {
+		node_check(model, 0);
+		if (model->tasks[begun[i]].group)
+			node_check(model, model->tasks[begun[i]].group);
+	}
 	return count;
 }
 
@@ -379,11 +592,11 @@ static void step_move(struct model *model)
 	key_write(key, index);
 	snprintf(at, sizeof(at), "%" PRId64, due);
 	reply = run(model, &script_move, 3, words);
-	assert_int_equal(reply->integer, task->state == ABSENT   ? -2
-					 : task->state == LEASED ? -3
-								 : due);
+	assert_int_equal(reply->integer, task->state == ABSENT      ? -2
+					 : is_on_lease(model, task) ? -3
+								    : due);
 	freeReplyObject(reply);
-	if (task->state == WAITING)
+	if (task->state != ABSENT && !is_on_lease(model, task))
 		model_put(model, index, due);
 }
 
@@ -397,18 +610,46 @@ static void step_cancel(struct model *model)
 
 	key_write(key, index);
 	reply = run(model, &script_cancel, 5, words);
-	assert_int_equal(reply->integer, task->state == ABSENT   ? -2
-					 : task->state == LEASED ? -3
-								 : 0);
+	assert_int_equal(reply->integer, task->state == ABSENT      ? -2
+					 : is_on_lease(model, task) ? -3
+								    : 0);
 	freeReplyObject(reply);
-	if (task->state == WAITING)
+	if (!is_on_lease(model, task))
 		*task = (struct task){0};
 }
 
+/* Writes the key of a run and what names the run. */
+static void run_write(const struct run *run, char key[8], char text[48])
+{
+	key_write(key, run->task);
+	snprintf(text, 48, "%u:%" PRId64, run->attempts, run->token);
+}
+
+/* Returns the letter that a report of the run is answered with. */
+static const char *answer_of(const struct model *model, const struct run *run)
+{
+	const struct task *task = &model->tasks[run->task];
+
+	if (task->state == LEASED && task->token == run->token && task->attempts == run->attempts)
+		return "o";
+	return task->state == ABSENT ? "g" : "s";
+}
+
+/* Returns whether the task waits for its turn again since the run's lease has ended. A report of
+ * the run would leave the task's place in the queue, for a claim to find. */
+static bool is_put_back(const struct model *model, const struct run *run)
+{
+	const struct task *task = &model->tasks[run->task];
+
+	return task->state == WAITING && task->token == run->token;
+}
+
+/* Reports a run, which may be one of a task that was replaced or taken over. */
 static void step_end(struct model *model)
 {
-	int index = (int)random_below(&model->random, KEYS);
-	struct task *task = &model->tasks[index];
+	int index = (int)random_below(&model->random, (uint64_t)model->run_count + 1);
+	struct run *run = &model->runs[index];
+	struct task *task = &model->tasks[run->task];
 	int kind = (int)random_below(&model->random, 3);
 	int64_t wait = random_between(&model->random, 0, 3) * 5;
 	int64_t due = wait ? (model->now_us + 999) / 1000 + wait : now_ms(model);
@@ -417,98 +658,145 @@ static void step_end(struct model *model)
 	char wait_text[24];
 	static const char *const verbs[] = {"d", "w", "r"};
 	const char *words[4] = {verbs[kind], key, run_text, wait_text};
+	const char *answer;
 	redisReply *reply;
 
-	if (task->state != LEASED)
+	if (index == model->run_count || is_put_back(model, run))
 		return;
-	key_write(key, index);
-	snprintf(run_text, sizeof(run_text), "%u:%" PRId64, task->attempts, task->token);
+	run_write(run, key, run_text);
+	answer = answer_of(model, run);
 	snprintf(wait_text, sizeof(wait_text), "%" PRId64, wait);
-	reply = run(model, &script_finish, kind == 0 ? 3 : 4, words);
-	assert_string_equal(reply->str, "o");
+	reply = script_run(model->context, &script_finish, kind == 0 ? 3 : 4, words);
+	assert_string_equal(reply->str, answer);
 	freeReplyObject(reply);
-	if (kind == 0)
+	if (*answer == 'o' && kind == 0)
 		*task = (struct task){0};
-	else
-		model_put(model, index, due);
-	if (kind == 2)
+	else if (*answer == 'o')
+		model_put(model, run->task, due);
+	if (*answer == 'o' && kind == 2)
 		task->attempts--;
+	run_leave(model, run);
+	*run = model->runs[--model->run_count];
 }
 
-/* Gives the claim random permits, unless it ignores limits, and wakes nodes that get some. Returns
- * the new number of arguments. */
-static int permits_choose(struct model *model, const char **words, int used,
-			  char numbers[GROUPS][4])
+static void step_extend(struct model *model)
 {
-	bool observes = !random_once_in(&model->random, 8);
+	int index = (int)random_below(&model->random, (uint64_t)model->run_count + 1);
+	struct run *run = &model->runs[index];
+	int64_t lease_ms = random_between(&model->random, 1, 20);
+	char key[8];
+	char run_text[48];
+	char lease[24];
+	const char *words[4] = {"1", key, run_text, lease};
+	const char *answer;
+	redisReply *reply;
 
-	words[used++] = observes ? "1" : "0";
-	for (int i = 0; i < GROUPS; i++) {
-		struct node *node = &model->nodes[i];
-
-		node->allowed = observes && node->is_limited ? 0 : KEYS + 1;
-		node->lacks = 0;
-		node->held = 0;
-		if (node->allowed || random_once_in(&model->random, 2))
-			continue;
-		node->allowed = (int)random_between(&model->random, 1, 4);
-		snprintf(numbers[i], sizeof(numbers[i]), "%d", node->allowed);
-		words[used++] = groups[i];
-		words[used++] = numbers[i];
-		if (node->has_turn && node->turn > model->now_us)
-			node->turn = 0;
-	}
-	return used;
+	if (index == model->run_count || is_put_back(model, run))
+		return;
+	run_write(run, key, run_text);
+	answer = answer_of(model, run);
+	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
+	reply = script_run(model->context, &script_extend, 4, words);
+	assert_string_equal(reply->str, answer);
+	freeReplyObject(reply);
+	if (*answer != 'o')
+		return;
+	run->lease_end = model->tasks[run->task].due = now_ms(model) + lease_ms;
+	run->has_place = has_rules(model);
 }
 
-/* The script must lack the same permits as the model. */
-static void check_lacks(const struct model *model, const redisReply *lacks)
+/* ---- Limits ---- */
+
+static void rule_choose(struct model *model, int index)
 {
-	size_t expected = 0;
+	struct rule *rule = &model->rules[index];
 
-	for (int i = 0; i < GROUPS; i++) {
-		const struct node *node = &model->nodes[i];
+	*rule = (struct rule){.exists = random_once_in(&model->random, 2),
+			      .weight = index ? (int)random_between(&model->random, 1, 3) : 0,
+			      .most = random_once_in(&model->random, 2)
+					      ? (int)random_between(&model->random, 1, 4)
+					      : 0,
+			      .rate = random_once_in(&model->random, 3)
+					      ? (int)random_between(&model->random, 1, 4)
+					      : 0,
+			      .is_paused = random_once_in(&model->random, 12)};
+	if (!rule->exists)
+		*rule = (struct rule){0};
+}
 
-		expected += node->lacks > 0;
-		for (size_t k = 0; k < lacks->elements && node->lacks > 0; k += 2)
-			if (!strcmp(lacks->element[k]->str, groups[i]))
-				assert_int_equal(lacks->element[k + 1]->integer, node->lacks);
+/* Gives places to the runs that their tasks still have, or takes all back. */
+static void places_follow(struct model *model, bool had_rules)
+{
+	for (int i = 0; i < model->run_count && had_rules != has_rules(model); i++) {
+		struct run *run = &model->runs[i];
+
+		run->has_place = !had_rules && *answer_of(model, run) == 'o' &&
+				 is_on_lease(model, &model->tasks[run->task]);
 	}
-	assert_int_equal(lacks->elements, 2 * expected);
+}
+
+static void step_limit(struct model *model)
+{
+	int index = (int)random_below(&model->random, RULES);
+	bool had_rules = has_rules(model);
+	const struct rule *rule = &model->rules[index];
+	char text[64] = "";
+	const char *words[2] = {index == STAR ? "*" : groups[index], text};
+
+	rule_choose(model, index);
+	if (rule->exists)
+		snprintf(text, sizeof(text), "%d %d %d %d %d", rule->weight, rule->most, rule->rate,
+			 PER_MS, rule->is_paused);
+	freeReplyObject(script_run(model->context, &script_limit, 2, words));
+	places_follow(model, had_rules);
+	if (index && index != STAR)
+		node_wake(&model->nodes[index]);
+	for (int i = 0; i < GROUPS; i++)
+		model->nodes[i].begin_count = 0;
 }
 
 static void step_claim(struct model *model)
 {
 	int most = (int)random_between(&model->random, 1, LIMIT_MOST);
+	int64_t lease_ms = random_once_in(&model->random, 2)
+				   ? 86400000
+				   : random_between(&model->random, 1, 20);
 	char limit[24];
 	char lease[24];
 	/* There is no limit of bytes, and no note. */
-	const char *words[10 + 2 * GROUPS] = {limit, lease,     "1000000", "", "0",
-					      "0",   "1000000", "0",       "0"};
-	char numbers[GROUPS][4];
-	int used = permits_choose(model, words, 9, numbers);
-	int taken[LIMIT_MOST];
+	const char *words[9] = {limit, lease, "1000000", "", "0", "0", "1000000", "0", "0"};
+	int begun[LIMIT_MOST];
 	int count;
 	redisReply *reply;
 
 	snprintf(limit, sizeof(limit), "%d", most);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
-	reply = run(model, &script_claim, used, words);
+	reply = script_run(model->context, &script_claim, 9, words);
 	if (reply->element[2]->integer)
 		model->token = reply->element[2]->integer;
-	count = model_claim(model, most, taken);
+	count = model_claim(model, most, now_ms(model) + lease_ms, begun);
 	assert_int_equal(reply->element[4]->elements, count);
 	for (int i = 0; i < count; i++) {
 		char key[8];
 
-		key_write(key, taken[i]);
+		key_write(key, begun[i]);
 		assert_string_equal(reply->element[3]->element[2 * i]->str, key);
 	}
-	check_lacks(model, reply->element[7]);
 	freeReplyObject(reply);
 }
 
-/* Compares the turns that the scripts have written with the model. */
+static int64_t number_at(const struct model *model, const char *format, const char *name)
+{
+	redisReply *reply = redisCommand(model->context, format, name);
+	int64_t number = reply->type == REDIS_REPLY_INTEGER  ? reply->integer
+			 : reply->type == REDIS_REPLY_STRING ? strtoll(reply->str, NULL, 10)
+							     : 0;
+
+	freeReplyObject(reply);
+	return number;
+}
+
+/* Compares the turns and places that the scripts have written with the model. */
 static void check(const struct model *model)
 {
 	for (int i = 0; i < GROUPS; i++) {
@@ -518,40 +806,31 @@ static void check(const struct model *model)
 		if (reply->type == REDIS_REPLY_STRING)
 			assert_true(strtoll(reply->str, NULL, 10) == model->nodes[i].turn);
 		freeReplyObject(reply);
+		if (i) {
+			assert_true(number_at(model, "HGET {t/0}parked %s", groups[i]) ==
+				    model->nodes[i].parked);
+			assert_int_equal(number_at(model, "HGET {t/0}busy %s", groups[i]),
+					 places_of(model, i));
+		}
 	}
-}
-
-static void rule_write(struct model *model, int index)
-{
-	const struct node *node = &model->nodes[index];
-	char rule[32];
-
-	snprintf(rule, sizeof(rule), "%d %d 0 0 %d", node->weight, node->is_limited ? 7 : 0,
-		 node->is_paused);
-	if (node->weight > 1 || node->is_limited || node->is_paused)
-		freeReplyObject(redisCommand(model->context, "HSET {t/0}groups %s %b",
-					     groups[index], rule, strlen(rule)));
+	assert_int_equal(number_at(model, "ZCARD {t/0}running", NULL), places_of(model, 0));
+	assert_int_equal(number_at(model, "HLEN {t/0}places", NULL), places_of(model, 0));
 }
 
 static void history_run(struct model *model)
 {
-	bool limits = !random_once_in(&model->random, 3);
+	bool has_limits = !random_once_in(&model->random, 3);
 
 	freeReplyObject(redisCommand(model->context, "FLUSHDB"));
 	memset(model->tasks, 0, sizeof(model->tasks));
+	memset(model->rules, 0, sizeof(model->rules));
+	memset(model->nodes, 0, sizeof(model->nodes));
 	model->uses_groups = false;
-	model->token = 0;
+	model->token = model->run_count = 0;
 	model->cut = -1;
 	clock_set(model, INT64_C(1700000000000000) + random_between(&model->random, 0, 999999));
-	for (int i = 0; i < GROUPS; i++) {
-		model->nodes[i] = (struct node){
-			.weight = (int)random_between(&model->random, 1, 3),
-			.is_limited = limits && i && random_once_in(&model->random, 2),
-			.is_paused = limits && i && random_once_in(&model->random, 12)};
-		rule_write(model, i);
-	}
 	for (int i = 0; i < STEPS; i++) {
-		uint64_t kind = random_below(&model->random, 12);
+		uint64_t kind = random_below(&model->random, has_limits ? 14 : 13);
 
 		clock_set(model, model->now_us + random_between(&model->random, 3, 6000));
 		if (kind < 1)
@@ -564,10 +843,13 @@ static void history_run(struct model *model)
 			step_cancel(model);
 		else if (kind < 9)
 			step_end(model);
-		else
+		else if (kind < 12)
 			step_claim(model);
-		if (kind >= 9 || i == STEPS - 1)
-			check(model);
+		else if (kind < 13)
+			step_extend(model);
+		else
+			step_limit(model);
+		check(model);
 	}
 }
 

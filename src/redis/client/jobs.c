@@ -27,8 +27,7 @@ enum {
 	CLAIM_DUE,
 	CLAIM_RECORDS,
 	CLAIM_ATTEMPTS,
-	CLAIM_ENTRIES,
-	CLAIM_LACKS
+	CLAIM_ENTRIES
 };
 
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
@@ -44,14 +43,6 @@ void claim_write(struct eval *eval, const struct space *space, unsigned shard, s
 	eval_number(eval, (int64_t)claim->note);
 	eval_number(eval, claim->letters.age_ms);
 	eval_number(eval, claim->letters.count);
-	/* A worker observes limits, and its permits follow. */
-	eval_number(eval, claim->worker != 0);
-}
-
-void claim_permit(struct eval *eval, const char *group, size_t count)
-{
-	eval_text(eval, group);
-	eval_number(eval, (int64_t)count);
 }
 
 /* Returns how late a task is. A due time that is none of ours may be any number. */
@@ -181,17 +172,6 @@ static tw_duration next_read(const redisReply *reply, int64_t now_us)
 		return TW_FOREVER;
 	wait_us = next_ms * 1000 - now_us;
 	return wait_us > 0 ? wait_us * TW_MICROSECOND : 0;
-}
-
-bool batch_lack(const struct batch *batch, size_t index, const char **group, size_t *count)
-{
-	const redisReply *lacks = batch->reply->element[CLAIM_LACKS];
-
-	if (2 * index + 1 >= lacks->elements)
-		return false;
-	*group = lacks->element[2 * index]->str;
-	*count = (size_t)lacks->element[2 * index + 1]->integer;
-	return true;
 }
 
 enum tw_status claim_read(struct eval *eval, struct batch **batch)

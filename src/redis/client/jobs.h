@@ -66,7 +66,7 @@ struct letters {
 /* A claim has these arguments, besides limit and lease. */
 struct claim {
 	size_t bytes; /* the most of keys and records; from 64 KiB on, one task of any size */
-	/* The worker's name. With NULL the claim leaves no note and ignores limits of groups. */
+	/* The worker's name. With NULL the claim leaves no note. */
 	const char *worker;
 	uint64_t number; /* one more after each reply */
 	bool again;      /* a reply to this number was lost, and its tasks are given back */
@@ -74,14 +74,8 @@ struct claim {
 	struct letters letters;
 };
 
-/* Writes a claim. After a worker's claim_permit() follows. */
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease, const struct claim *claim);
-/* Lets the claim take `count` tasks of a group that has limits. */
-void claim_permit(struct eval *eval, const char *group, size_t count);
-/* Returns whether the batch has an entry `index` of groups for which the claim had too few permits:
- * the group, and about how many more of its tasks are due. */
-bool batch_lack(const struct batch *batch, size_t index, const char **group, size_t *count);
 /* Takes the reply from the eval. Returns TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
 enum tw_status claim_read(struct eval *eval, struct batch **batch);
 void batch_free(struct batch *batch);

@@ -1,13 +1,12 @@
--- with: leased group rules turns trim
+-- with: leased group limits turns trim
 -- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
 -- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
 -- the reply to an earlier claim with that number was lost, how many bytes make a reply worth a
--- note, the age and the number of dead letters that may stay (trim), and "1" if limits of groups
--- matter; then groups, and how many of each may begin (turns.lua). A claim of 64 KiB or more takes
--- one task whatever its size. Answers now in microseconds; when the next is to be looked at, -1 if
--- none is; the token of all runs; key and due time of each; its record, "" if it is lost; its
--- attempt, nothing if each has its first; its entry in `every`, "" if it does not recur, nothing if
--- none does; and groups that lack permits, with the number of tasks. What has had all its attempts,
+-- note, and the age and the number of dead letters that may stay (trim). No more begin than limits
+-- allow (limits.lua). A claim of 64 KiB or more takes one task whatever its size. Answers now in
+-- microseconds; when the next is to be looked at, -1 if none is; the token of all runs; key and due
+-- time of each; its record, "" if it is lost; its attempt, nothing if each has its first; and its
+-- entry in `every`, "" if it does not recur, nothing if none does. What has had all its attempts,
 -- would begin too late, has lost its record or was scheduled by a clock that was ahead is for the
 -- worker to end (jobs.c). As it came from Redis where that can be: what is made again here, for
 -- each task, costs more than reading it.
@@ -20,17 +19,20 @@ local function note_key()
 end
 -- The functions of groups, if the shard has any.
 local group = redis.call('EXISTS', KEYS[11]) == 1 and grouping()
+local limits = redis.call('EXISTS', KEYS[6]) == 1 and limiting()
 if ARGV[6] == '1' then
 	local number, token, score = string.match(redis.call('GET', note_key()) or '',
 		'^(%d+) (%d+) (%d+)$')
 	local keys = number == ARGV[5] and
 		redis.call('ZRANGEBYSCORE', KEYS[1], score, score, 'LIMIT', 0, 1000) or {}
 	local runs = #keys > 0 and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
+	local left = {}
 
 	for i, key in ipairs(keys) do
 		local attempt, its_token = string.match(runs[i] or '', '^(%d+):(%d+)$')
 
 		if its_token == token then
+			left[#left + 1] = runs[i] .. '\0' .. key
 			if group then
 				group.set_due(key, now)
 			else
@@ -43,9 +45,22 @@ if ARGV[6] == '1' then
 			end
 		end
 	end
+	if limits and #left > 0 then
+		limits.leave(left)
+	end
 end
-if redis.call('EXISTS', KEYS[6]) == 1 then
-	return {string.format('%d', now_us), -1, 0, {}, {}, {}, {}, {}}
+-- How many tasks may begin, and when to look for more than the namespace allows.
+local limit, allowed, again = tonumber(ARGV[1]), math.huge, nil
+if limits then
+	limits.expire()
+	local rule = limits.rule(redis.call('HGET', KEYS[6], ''))
+	allowed, again = limits.allowed('', rule)
+	if allowed == 0 then
+		limits.park()
+		local next = rule.is_paused and -1 or math.ceil(again / 1000)
+		return {string.format('%d', now_us), next, 0, {}, {}, {}, {}}
+	end
+	limit = math.min(limit, allowed)
 end
 -- The last token and, where the clock was ahead when that was made, the last time.
 local last = redis.call('GET', KEYS[4]) or '0'
@@ -75,16 +90,12 @@ if is_set_back then
 end
 -- Arguments are text where that can be: Redis would print a number as one with a fraction.
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now), 'WITHSCORES',
-	'LIMIT', '0', group and string.format('%d', ARGV[1] + 1) or ARGV[1])
-local places, lacks, turns_end
+	'LIMIT', '0', string.format('%d', group and limit + 1 or limit))
+local tasks, turns_end
 if group then
-	local permits = ARGV[10] == '1' and {} or nil
-	for i = 11, permits and #ARGV or 0, 2 do
-		permits[ARGV[i]] = tonumber(ARGV[i + 1])
-	end
-	due, places, lacks, turns_end = turns_claim(due, tonumber(ARGV[1]), permits)
+	due, tasks, turns_end = turns_claim(due, limit, limits)
 end
-local reply = {string.format('%d', now_us), -1, 0, due, {}, {}, {}, lacks or {}}
+local reply = {string.format('%d', now_us), -1, 0, due, {}, {}, {}}
 local handled = #due / 2
 local back = {}
 
@@ -119,14 +130,14 @@ if #due > 0 then
 				unpack(keys, i, math.min(i + 24, count)))
 		end
 		local key, record, run = keys[i], some[(i - 1) % 25 + 1] or '', runs[i]
-		local place = places and places[i]
+		local place = tasks and tasks[i][3]
 		local begun = run and tonumber(string.match(run, '^%d+')) or 0
 		-- One that is not ours is claimed, too: the worker makes it a dead letter.
 		if place and not all_confirmed and
 				(seen_keys[key] or not group.confirms(key, due[2 * i])) then
 			-- It was moved or replaced, and its place in the queue stayed.
 		elseif group and run and not place and group.of(record) then
-			-- Its lease ended, so it waits for its turn, and for a permit, again.
+			-- Its lease ended, so it waits for its turn again.
 			back[#back + 1] = {key, tonumber(due[2 * i]), record}
 		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
 			handled = i - 1
@@ -136,6 +147,9 @@ if #due > 0 then
 			taken[n] = i
 			if every then
 				entries[n] = every[i] or ''
+			end
+			if tasks then
+				tasks[i].turn.begun = tasks[i].turn.begun + 1
 			end
 			seen_keys[key] = place
 			records[n] = record
@@ -166,6 +180,21 @@ if #due > 0 then
 		if n > 10 then
 			redis.call('HDEL', KEYS[3], '')
 		end
+		if limits then
+			local begun = {}
+			for i = 1, n do
+				local name = tasks and tasks[taken[i]].turn.name or ''
+				local place = states[2 * i] .. '\0' .. states[2 * i - 1]
+				begun[name] = begun[name] or {}
+				table.insert(begun[name], place)
+			end
+			for name, list in pairs(begun) do
+				limits.hold(name, list, lease_end)
+				limits.spend(name, name ~= '' and #list or 0)
+			end
+			limits.spend('', n)
+			allowed = allowed - n
+		end
 		if ARGV[4] ~= '' and bytes >= tonumber(ARGV[7]) then
 			redis.call('SET', note_key(), ARGV[5] .. ' ' .. token_text .. ' ' ..
 				lease_end, 'PX', ARGV[2])
@@ -193,6 +222,10 @@ end
 local turn = group and group.next_turn()
 if turn then
 	reply[2] = reply[2] < 0 and turn or math.min(reply[2], turn)
+end
+if allowed == 0 and reply[2] >= 0 and reply[2] <= now then
+	limits.park()
+	reply[2] = math.ceil(again / 1000)
 end
 if trim(ARGV[8], ARGV[9]) or is_set_back then
 	reply[2] = now

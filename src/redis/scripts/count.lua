@@ -10,5 +10,6 @@ return {now, redis.call('ZCARD', KEYS[1]), redis.call('ZCOUNT', KEYS[1], '-inf',
 	(turn and group.count_due() or 0),
 	redis.call('HLEN', KEYS[3]), redis.call('HLEN', KEYS[5]),
 	due,
-	redis.call('EXISTS', KEYS[6]), redis.call('HLEN', KEYS[7]),
+	string.match(redis.call('HGET', KEYS[6], '') or '', '1$') and 1 or 0,
+	redis.call('HLEN', KEYS[7]),
 	tonumber(redis.call('GET', KEYS[9]) or 0)}

@@ -7,4 +7,7 @@ end
 for _, key in ipairs(KEYS) do
 	redis.call('UNLINK', key)
 end
+for _, name in ipairs({'running', 'places', 'busy'}) do
+	redis.call('UNLINK', string.sub(KEYS[1], 1, -4) .. name)
+end
 return 0

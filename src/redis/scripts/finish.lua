@@ -1,4 +1,4 @@
--- with: hint group
+-- with: hint group limits
 -- Ends runs of tasks. ARGV has of each a verb, the key, the run ("attempt:token"), and what the
 -- verb takes:
 --   d  done: nothing
@@ -11,7 +11,7 @@
 -- Answers a letter for each: o ended, s another run has it, g there is no such task.
 local TAKES = {d = 0, n = 2, w = 1, r = 1, k = 3}
 local group = grouping()
-local has_groups = group.is_used()
+local has_groups
 local keys, places = {}, {}
 local answers, gone, fresh, scores, states, ended = {}, {}, {}, {}, {}, {}
 local last, at = #ARGV - 2, 1
@@ -25,6 +25,9 @@ end
 local runs = redis.call('HMGET', KEYS[3], unpack(keys))
 
 local function wait_until(key, due)
+	if has_groups == nil then
+		has_groups = group.is_used()
+	end
 	if has_groups then
 		group.set_due(key, due)
 	else
@@ -120,5 +123,15 @@ if #fresh > 0 then
 end
 if earliest then
 	hint(earliest)
+end
+-- All have their places back, also those whose task was replaced.
+if redis.call('EXISTS', string.sub(KEYS[1], 1, -4) .. 'running') == 1 then
+	local left = {}
+	for i, place in ipairs(places) do
+		left[i] = ARGV[place + 2] .. '\0' .. ARGV[place + 1]
+	end
+	if limiting().leave(left) then
+		hint(0)
+	end
 end
 return table.concat(answers)

@@ -1,6 +1,6 @@
 -- The workers of the namespace that have reported that they are there (present.lua), those that did
 -- last first. Answers of each for how many milliseconds that is still good, and what it said.
-local tag = string.sub(KEYS[1], 1, -7)
+local tag = string.sub(KEYS[1], 1, -8)
 local reply = {}
 local present = redis.call('ZREVRANGEBYSCORE', tag .. 'present', '+inf',
 	string.format('(%d', now), 'WITHSCORES', 'LIMIT', 0, 1000)

@@ -17,7 +17,7 @@ struct script {
 	/* A second run after a lost reply changes no more than one run. */
 	bool repeatable;
 	/* Its changes are waited for where durability is asked for. Other scripts change nothing,
-	 * or what is found out again after a loss: leases, permits. */
+	 * or what is found out again after a loss: leases. */
 	bool lasting;
 	bool hints; /* its last arguments are the channel for hints and the shard */
 	/* The script only marks or removes tasks, so it may run while the memory is full. */
@@ -29,38 +29,33 @@ struct script {
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
 /* The list calls X(name, keys, repeatable, lasting, hints, at_full_memory, shape) for each. */
-#define SCRIPT_LIST(X)                                                         \
-	X(add, 9, false, true, true, false, "[*i]")                            \
-	X(every, 12, false, true, true, false, "i")                            \
-	X(group_add, 12, false, true, true, false, "[*i]")                     \
-	X(latest, 12, false, true, true, false, "i")                           \
-	X(cancel, 12, false, true, true, false, "i")                           \
-	X(move, 12, false, true, true, false, "i")                             \
-	X(claim, 12, false, false, false, true, "[din[*ss][*s][*n][*s][*sn]]") \
-	X(extend, 3, true, false, false, true, "a")                            \
-	X(finish, 12, false, true, true, true, "a")                            \
-	X(get, 7, true, false, false, false, "[*issss]")                       \
-	X(list, 7, true, false, false, false, "[nn*sssss]")                    \
-	X(count, 12, true, false, false, false, "[nnnnninnn]")                 \
-	X(group_find, 11, true, false, false, false, "[*snn]")                 \
-	X(group_count, 10, true, false, false, false, "[*nn]")                 \
-	X(scan, 7, true, false, false, false, "[id[*ss]n]")                    \
-	X(dead_retry, 12, false, true, true, false, "i")                       \
-	X(dead_drop, 8, false, true, false, false, "i")                        \
-	X(pause, 12, true, true, true, true, "n")                              \
-	X(limits, 1, true, false, false, false, "[nn]")                        \
-	X(set_limits, 1, true, true, false, true, "n")                         \
-	X(layout, 1, true, false, false, false, "s")                           \
-	X(present, 5, true, false, false, true, "n")                           \
-	X(workers, 5, true, false, false, false, "[*is]")                      \
-	X(delete, 12, true, true, false, true, "i")                            \
-	X(forget, 6, true, true, false, true, "n")                             \
-	X(permit, 2, true, false, false, true, "[ii]")                         \
-	X(group_permit, 3, true, false, false, true, "[*ii]")                  \
-	X(group_rule, 12, true, true, true, true, "i")                         \
-	X(group_rules, 3, true, false, false, false, "[d[*ss]]")               \
-	X(group_drain, 12, false, true, false, true, "[nn]")                   \
-	X(dead_add, 8, false, true, false, false, "i")                         \
+#define SCRIPT_LIST(X)                                                    \
+	X(add, 9, false, true, true, false, "[*i]")                       \
+	X(every, 12, false, true, true, false, "i")                       \
+	X(group_add, 12, false, true, true, false, "[*i]")                \
+	X(latest, 12, false, true, true, false, "i")                      \
+	X(cancel, 12, false, true, true, false, "i")                      \
+	X(move, 12, false, true, true, false, "i")                        \
+	X(claim, 12, false, false, false, true, "[din[*ss][*s][*n][*s]]") \
+	X(extend, 6, true, false, false, true, "a")                       \
+	X(finish, 12, false, true, true, true, "a")                       \
+	X(get, 7, true, false, false, false, "[*issss]")                  \
+	X(list, 7, true, false, false, false, "[nn*sssss]")               \
+	X(count, 12, true, false, false, false, "[nnnnninnn]")            \
+	X(group_find, 11, true, false, false, false, "[*snn]")            \
+	X(group_count, 10, true, false, false, false, "[*nn]")            \
+	X(scan, 7, true, false, false, false, "[id[*ss]n]")               \
+	X(dead_retry, 12, false, true, true, false, "i")                  \
+	X(dead_drop, 8, false, true, false, false, "i")                   \
+	X(limit, 12, true, true, true, true, "n")                         \
+	X(rule, 6, true, false, false, false, "s")                        \
+	X(layout, 1, true, false, false, false, "s")                      \
+	X(present, 2, true, false, false, true, "n")                      \
+	X(workers, 2, true, false, false, false, "[*is]")                 \
+	X(delete, 12, true, true, false, true, "i")                       \
+	X(forget, 3, true, true, false, true, "n")                        \
+	X(group_drain, 12, false, true, false, true, "[nn]")              \
+	X(dead_add, 8, false, true, false, false, "i")                    \
 	X(restore, 12, false, true, true, false, "[*i]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, lasting, hints, at_full_memory, shape) \

@@ -17,7 +17,7 @@ enum { SLOTS = 16384 };
  * that has the layout alone: a node of a cluster finds out by it where that is. */
 #define SHARD_NONE UINT_MAX
 #define SHARD_LAYOUT (UINT_MAX - 1)
-enum { OWN_KEYS = 6 };
+enum { OWN_KEYS = 3 };
 
 struct space {
 	char name[TW_REDIS_NAMESPACE_MAX + 1];
@@ -33,9 +33,9 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 /* Returns the cluster's slot that all keys of the shard lie in. */
 unsigned space_slot(const struct space *space, unsigned shard);
 
-/* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, pause,
- * every, died, added, queue, turns, groups; of the namespace, which has OWN_KEYS:
- * limits, running, groups, present, workers, layout. */
+/* Writes the first `count` keys of the shard as arguments: due, body, run, token, dead, limits,
+ * every, died, added, queue, turns, parked; of the namespace, which has OWN_KEYS: present, workers,
+ * layout. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 

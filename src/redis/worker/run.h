@@ -18,7 +18,6 @@
 #include "redis/client/jobs.h"
 
 struct host;
-struct group_row;
 struct worker_shard;
 
 struct run {
@@ -45,7 +44,6 @@ struct run {
 	tw_duration put_off; /* a run given back or snoozed is due again after about this */
 
 	/* The main thread alone uses these. */
-	struct group_row *group;   /* NULL without a group */
 	struct list lease;         /* link of the leases to extend */
 	struct tw_timer extension; /* when it joins the leases to extend */
 	bool extending;            /* it has joined them */

@@ -11,10 +11,6 @@
 
 #include <timingwheel/redis.h>
 
-/* Without memory an entry is not added. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "base/fork_guard.h"
 #include "base/thread.h"
 #include "callbacks.h"
@@ -31,9 +27,7 @@ enum step_kind {
 	STEP_EXTEND,
 	STEP_CLAIM,
 	STEP_OF_SHARDS,
-	STEP_PERMIT = STEP_OF_SHARDS, /* asks how many tasks may be claimed; its shard is any */
-	STEP_GROUPS,                  /* asks that for groups; its shard is any */
-	STEP_PRESENT,                 /* reports that the worker is present; its shard is any */
+	STEP_PRESENT = STEP_OF_SHARDS, /* reports that the worker is present; its shard is any */
 	STEP_KINDS
 };
 
@@ -47,7 +41,6 @@ struct step {
 	struct eval eval;
 	struct list leases;
 	struct run_list runs;
-	size_t limit; /* the most tasks of a claim */
 };
 
 /* A worker's part of a shard. The main thread alone uses it. */
@@ -82,68 +75,6 @@ struct trouble {
 	struct tw_redis_error error;
 };
 
-/* Permits are what a namespace's limits allow. The main thread alone uses them. */
-struct permits {
-	bool limited;         /* there are limits, as far as is known; at first true */
-	bool due;             /* Redis must be asked, even if nothing is wanted */
-	bool waiting;         /* Redis gave fewer than wanted a moment ago */
-	size_t left;          /* the tasks that may be claimed */
-	size_t claims;        /* the most tasks that claims under way can bring */
-	size_t asked;         /* the tasks that it held when it asked */
-	tw_duration asked_at; /* monotonic; when it asked */
-	size_t reported;      /* the tasks of its last report, with the given permits */
-	struct tw_timer timer;
-};
-
-/* A row is what the worker knows of a group that it has tasks of, or that a shard keeps back. The
- * main thread alone uses it. */
-struct group_row {
-	UT_hash_handle hh;
-	struct source *source;
-
-	size_t held;          /* tasks on lease that are not reported as ended */
-	size_t claims;        /* the most tasks that claims under way can bring */
-	size_t left;          /* the tasks that may be claimed besides */
-	size_t reported;      /* the tasks of its last report, with the given permits */
-	tw_duration given_at; /* monotonic; when the last permits were given */
-	/* These are of what a shard keeps back. */
-	struct worker_shard *shard; /* the last one that does, or NULL */
-	size_t wanted;              /* about how many tasks */
-	size_t passed;              /* permits in its claim under way, or just ended */
-	bool is_offered;            /* its next claim passes permits */
-	struct list offered;
-
-	uint64_t named;  /* the number of the last claim that lacked permits for it */
-	bool is_limited; /* it has limits, as far as is known */
-	struct list limited;
-	bool is_due; /* the next turn looks at it */
-	struct list due;
-	bool is_waiting; /* Redis gave fewer than wanted a moment ago */
-	struct tw_timer timer;
-	tw_duration wait; /* the last one for permits, or 0 since some were given */
-
-	/* These are of the last question. */
-	bool is_asked;        /* it is under way */
-	tw_duration asked_at; /* monotonic */
-	size_t asked_has;     /* the tasks that it reported */
-	size_t asked_for;     /* the permits that it wanted */
-
-	char name[];
-};
-
-enum { GROUPS_ASKED_MOST = 100 };
-
-/* The main thread alone uses these. */
-struct groups {
-	struct group_row *rows; /* by name */
-	struct list due;        /* rows that the next turn looks at */
-	struct list offered;    /* rows with permits for a claim */
-	struct list limited;    /* rows with limits, the one that was asked last is the last */
-	struct group_row *asked[GROUPS_ASKED_MOST]; /* the question under way */
-	size_t asked_count;
-	size_t asked_room; /* the permits that it wants */
-};
-
 /* A source is a namespace that the worker serves. The main thread alone uses it, except for marked
  * fields. */
 struct source {
@@ -154,8 +85,6 @@ struct source {
 	unsigned shard_count;
 
 	struct worker_shard *shards;
-	struct permits permits;
-	struct groups groups;
 	size_t due;             /* shards to claim from in this turn */
 	unsigned first_shard;   /* where claiming begins next */
 	tw_duration present_at; /* monotonic; when the worker next reports that it is present */
@@ -242,46 +171,6 @@ static inline bool worker_is_own(const struct tw_redis_worker *worker)
 {
 	return worker && fork_guard_is_open(&worker->guard);
 }
-
-/* ---- worker_permits.c: a worker claims as many tasks as its namespace's limits permit ---- */
-
-/* Returns whether the worker must ask Redis before it claims. `wanted` is the number of tasks that
- * it would claim. */
-bool permits_are_due(const struct source *source, size_t wanted);
-void permits_write(struct source *source, struct eval *eval, size_t wanted);
-void permits_read(struct source *source, const struct eval *eval);
-/* Returns the most tasks to ask permits for, and to claim, now. */
-size_t permits_most(const struct source *source);
-/* Notes a claim for `limit` tasks that is being sent, and that it has brought `count`. */
-void permits_take(struct source *source, size_t limit);
-void permits_settle(struct source *source, size_t limit, size_t count);
-/* Gives the worker's permits of all namespaces and groups back in one pass, when it ends, and frees
- * the rows of groups. If this fails the permits end after two leases. */
-void permits_leave(struct tw_redis_worker *worker);
-
-/* ---- worker_groups.c: the same for groups ---- */
-
-void groups_free(struct source *source);
-/* Counts the run in its group, and counts it out. Joining returns false without memory. */
-bool run_join_group(struct run *run);
-void run_leave_group(struct run *run);
-/* Passes permits to the shard's claim of at most `limit` tasks. */
-void groups_pass(struct worker_shard *shard, struct eval *eval, size_t limit);
-enum claim_end {
-	CLAIM_READ,    /* groups_lack() follows, after its runs have taken their permits */
-	CLAIM_LOST,    /* the reply was lost, so it may have been made */
-	CLAIM_NOT_MADE /* it was not sent, or refused */
-};
-/* Takes back the permits of the shard's claim. */
-void groups_settle(struct worker_shard *shard, enum claim_end end);
-/* Notes for which groups the claim had too few permits. */
-void groups_lack(struct worker_shard *shard, const struct batch *batch);
-/* Writes the question for groups. Returns false, and then writes nothing of use, if there is
- * nothing to ask. `room` is how many tasks the worker would claim. */
-bool groups_ask(struct source *source, struct eval *eval, size_t room);
-void groups_read(struct source *source, const struct eval *eval);
-/* Writes that the worker has no tasks any more of some groups. Returns whether there are such. */
-bool groups_leave(struct source *source, struct eval *eval);
 
 /* ---- worker_present.c: a worker reports to its namespaces that it is present ---- */
 

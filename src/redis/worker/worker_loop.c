@@ -39,8 +39,6 @@ static void hint_take(struct source *source, unsigned shard, tw_duration wait)
 	source->stats.hints++;
 	if (shard < source->shard_count)
 		shard_look_in(&source->shards[shard], wait);
-	else
-		source->permits.due = true;
 }
 
 static bool hear(struct tw_redis_worker *worker)
@@ -209,7 +207,6 @@ void *worker_thread(void *argument)
 		any = collect(worker);
 		any |= hear(worker);
 		if (stop_go_on(worker)) {
-			permits_leave(worker);
 			worker_counts_show(worker);
 			stop_answer(worker, true);
 			return NULL;

@@ -168,7 +168,6 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 		worker->options.report(worker->options.context, &report);
 	worker->held--;
 	stats->held--;
-	run_leave_group(run);
 	if (!--batch->held)
 		batch_free(batch);
 	free(run);

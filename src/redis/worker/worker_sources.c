@@ -88,12 +88,8 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	if (status != TW_OK)
 		return status;
 	atomic_init(&source->running, 0);
-	source->permits = (struct permits){.limited = true, .due = true};
 	source_limit_letters(source);
 	status = shards_create(source);
-	list_init(&source->groups.due);
-	list_init(&source->groups.limited);
-	list_init(&source->groups.offered);
 	return status == TW_OK ? TW_OK : error_set(error, status, "%s", tw_status_text(status));
 }
 

@@ -172,8 +172,6 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 	struct step *step = step_begin(shard, STEP_CLAIM);
 	bool all_is_well = worker->turn_bytes == turn_bytes_max;
 
-	step->limit = limit;
-	permits_take(source, limit);
 	claim_write(&step->eval, &source->redis->space, shard->number, limit, worker->options.lease,
 		    &(struct claim){.bytes = bytes,
 				    .worker = worker->name,
@@ -181,7 +179,6 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 				    .again = shard->is_lost,
 				    .letters = source->letters,
 				    .note = all_is_well ? note_bytes : 0});
-	groups_pass(shard, &step->eval, limit);
 	shard->look_at = TW_FOREVER;
 }
 
@@ -209,35 +206,6 @@ static void step_claims(struct source *source, size_t room, size_t share)
 	source->first_shard = (source->first_shard + i) % count;
 }
 
-/* Adds the question how many tasks may be claimed, or claims. With limits nothing is claimed while
- * the question is under way. */
-static void step_take(struct source *source, size_t room, size_t share)
-{
-	struct worker_shard *shard = &source->shards[0];
-	bool asking = shard->steps[STEP_PERMIT].under_way;
-
-	if (!asking && permits_are_due(source, room))
-		permits_write(source, &step_begin(shard, STEP_PERMIT)->eval, room);
-	else if (room && !(asking && source->permits.limited))
-		step_claims(source, room, share);
-}
-
-/* Asks for permits of groups. The room that is asked for is left out of claims. */
-static void step_groups(struct source *source, size_t *room)
-{
-	struct step *step = &source->shards[0].steps[STEP_GROUPS];
-
-	if (!step->under_way && groups_ask(source, &step->eval, *room))
-		step_begin(&source->shards[0], STEP_GROUPS);
-	*room -= source->groups.asked_room < *room ? source->groups.asked_room : *room;
-}
-
-/* Returns how many tasks the source may claim or ask permits for. */
-static size_t source_most(const struct source *source)
-{
-	return source->due ? permits_most(source) : 0;
-}
-
 /* Divides the room among the sources that want some. Another one is the first in each turn, so that
  * they share also what is too little for all. */
 static void step_takes(struct tw_redis_worker *worker)
@@ -253,11 +221,9 @@ static void step_takes(struct tw_redis_worker *worker)
 		source->due = 0;
 		for (unsigned k = 0; k < source->shard_count; k++)
 			source->due += shard_wants_claim(&source->shards[k]);
-		wanting += source_most(source) > 0;
+		wanting += source->due > 0;
 		due += source->due;
 	}
-	for (size_t i = 0; i < worker->source_count; i++)
-		step_groups(&worker->sources[i], &room);
 	share = due ? worker->turn_bytes / due : 0;
 	share = share > claim_bytes_least ? share : claim_bytes_least;
 	worker->first_source += room && wanting;
@@ -265,13 +231,11 @@ static void step_takes(struct tw_redis_worker *worker)
 	for (size_t i = 0; i < worker->source_count; i++) {
 		size_t place = (worker->first_source + i) % worker->source_count;
 		struct source *source = &worker->sources[place];
-		size_t most = source_most(source);
-		size_t part = most ? (room + wanting - 1) / wanting : 0;
+		size_t part = source->due ? (room + wanting - 1) / wanting : 0;
 
-		part = part < most ? part : most;
 		room -= part;
-		wanting -= most > 0;
-		step_take(source, part, share);
+		wanting -= source->due > 0;
+		step_claims(source, part, share);
 	}
 }
 
@@ -282,9 +246,6 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 	/* A reply that could not be read means that tasks were taken, too. */
 	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
 	worker->claim_is_lost |= unknown;
-	permits_settle(step->shard->source, step->limit, step->limit);
-	groups_settle(step->shard,
-		      unknown || step->eval.status == TW_OK ? CLAIM_LOST : CLAIM_NOT_MADE);
 	shard_look_in(step->shard, 0);
 }
 
@@ -304,8 +265,6 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 					? batch->bytes / batch->shown.count > record_large
 					: !batch->next;
 	worker->read_bytes += batch->bytes;
-	permits_settle(source, step->limit, batch->shown.count);
-	groups_settle(step->shard, CLAIM_READ);
 	source->stats.claims++;
 	source->stats.claimed += batch->shown.count;
 	source->stats.skipped += batch->skipped;
@@ -320,17 +279,12 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		run->job = (struct tw_redis_job *)&batch->shown.jobs[i];
 		run->shard = step->shard;
 		run->fate = batch->fates[i];
-		if (!run_join_group(run)) {
-			free(run);
-			continue;
-		}
 		batch->held++;
 		run->batch = batch;
 		run->running = &source->running;
 		run->claimed = now;
 		worker_take_run(worker, run);
 	}
-	groups_lack(step->shard, batch);
 	if (!batch->held)
 		batch_free(batch);
 }
@@ -400,20 +354,15 @@ static void finish_read(struct tw_redis_worker *worker, struct step *step)
 		run->unsure |= status == TW_REDIS_OUTCOME_UNKNOWN;
 		run_list_add(&step->shard->ends, run);
 	}
+	/* Limits may allow more now. */
+	if (status == TW_OK && !hints_are_connected(&worker->hints))
+		shard_look_in(step->shard, 0);
 }
 
 static void step_read(struct tw_redis_worker *worker, struct step *step)
 {
 	if (step->kind == STEP_PRESENT)
 		return;
-	if (step->kind == STEP_PERMIT) {
-		permits_read(step->shard->source, &step->eval);
-		return;
-	}
-	if (step->kind == STEP_GROUPS) {
-		groups_read(step->shard->source, &step->eval);
-		return;
-	}
 	if (step->eval.status == TW_OK)
 		step->shard->backoff = 0;
 	else if (!step->shard->blocked)

@@ -3,9 +3,12 @@
 -- call that names one key alone while its slot is on its way to another node (shared/time.lua).
 local unnamed = {
 	-- There is a note for each worker, and most claims write none. It ends with the lease.
-	claim = '}note/',
-	-- There is a key for each group that is limited, and a call is about many groups.
-	group_permit = '}running/',
+	-- The others are of limits, which few namespaces have.
+	claim = '}[nrpb][oaul]',
+	finish = '}[rpb][ul]',
+	extend = '}running',
+	limit = '}[rpb][ul]',
+	delete = '}[rpb][ul]',
 }
 local redis = (function()
 	local own, named = redis, {}

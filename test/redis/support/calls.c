@@ -234,6 +234,8 @@ static const char zero[] = ":0\r\n";
 static const char counts[] = "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n";
 static const char done[] = "$1\r\no\r\n";
 
+static const char rule[] = "$9\r\n0 2 3 4 1\r\n";
+
 const struct redis_call redis_calls[] = {
 	{"add", call_add, "*1\r\n:1\r\n"},
 	{"add_many", call_add_many, "*3\r\n:1\r\n:1\r\n:1\r\n"},
@@ -248,19 +250,18 @@ const struct redis_call redis_calls[] = {
 	{"dead_retry", call_dead_retry, zero},
 	{"dead_drop", call_dead_drop, zero},
 	{"set_limits", call_set_limits, zero},
-	{"limits", call_limits, NULL},
+	{"limits", call_limits, rule},
 	{"delete", call_delete, zero},
 	{"dead_add", call_dead_add, zero},
 	{"restore", call_restore, "*1\r\n:1\r\n"},
-	{"claim", call_claim, "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
+	{"claim", call_claim, "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
 	{"ack", call_ack, done},
 	{"extend", call_extend, done},
 	{"fail", call_fail, done},
 	{"release", call_release, done},
 	{"workers", call_workers, "*0\r\n"},
 	{"set_group_limits", call_set_group_limits, zero},
-	{"group_limits", call_group_limits,
-	 "*2\r\n$1\r\n0\r\n*2\r\n$1\r\ng\r\n$9\r\n1 2 3 4 5\r\n"},
+	{"group_limits", call_group_limits, rule},
 	{"each_limits", call_each_limits, NULL},
 	{"drain_group", call_drain_group, "*2\r\n:1\r\n:1\r\n"},
 	{"groups", call_groups, "*0\r\n"},

@@ -70,20 +70,14 @@ local function grouping()
 	-- Gives a group a turn at that time, if it has none before.
 	local function give_turn(name, due)
 		local turn = redis.call('ZSCORE', turns, name)
-		if not turn or tonumber(turn) > due * 1000 then
+		local is_later = not turn or tonumber(turn) > due * 1000
+		-- A group that was kept back stays so.
+		if is_later and not (turn and redis.call('HEXISTS', KEYS[12], name) == 1) then
 			redis.call('ZADD', turns, string.format('%d', due * 1000), name)
 			if not turn and not is_begun then
 				redis.call('ZADD', turns, 'NX', '0', '')
 				is_begun = true
 			end
-		end
-	end
-
-	-- Gives a group whose turn is later the first one: it was kept back.
-	function group.wake(name)
-		local turn = redis.call('ZSCORE', turns, name)
-		if turn and tonumber(turn) > now_us then
-			redis.call('ZADD', turns, '0', name)
 		end
 	end
 

@@ -8,7 +8,7 @@
 --   4 token  the last fencing token, microseconds since 1970 or one more than the one before; while
 --            the clock is behind it, then also the last time, and how far claim.lua has looked
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
---   6 pause  there while nothing is to be claimed
+--   6 limits hash: group to its rule, and '' to that of the namespace (limits.lua)
 --   7 every  hash: key of a recurring task to "due computed rhythm": when its present occurrence
 --            was due at first, the time by which that was computed (0: a program gave it), and the
 --            rhythm, as "one 60000" or "skip cron UTC 0 9 * * *": what becomes of missed times, and
@@ -20,14 +20,13 @@
 --          group that waits
 --   turns  sorted set: each group that has one in `queue`, by the microsecond of its turn; and '',
 --          the namespace itself
---   groups hash: group to its rule, and the turn that was cut short (rules.lua)
+--   parked hash: group that limits keep back to the turn that it would have had, and the turn that
+--          was cut short (limits.lua, turns.lua)
+-- Where there are limits, "running", "places", "busy" and "rate/GROUP" (limits.lua).
 -- The namespace's own keys are, in this order:
---   1 limits   hash: running, rate, and the bucket of permits (permits.lua)
---   2 running  hash: worker to how many it runs and until when that is good
---   3 groups   hash: as that of a shard
---   4 present  sorted set: worker, by the millisecond until which its report is good
---   5 workers  hash: worker to its report
---   6 layout   "1 16": the version of these keys, and the number of shards; a call that reads it
+--   1 present  sorted set: worker, by the millisecond until which its report is good
+--   2 workers  hash: worker to its report
+--   3 layout   "2 16": the version of these keys, and the number of shards; a call that reads it
 --              has it as the first one
 -- Besides, "note/WORKER" is there for the time of a lease: what a worker's last large claim took
 -- (claim.lua). And "wait" is there for a millisecond behind changes that are waited for (router.c).
@@ -38,9 +37,9 @@ if #KEYS == 1 then
 	-- long as one of them is not there, as those are that have nothing to hold (router.c).
 	local tag = string.sub(KEYS[1], 1, -4)
 	KEYS[2], KEYS[3] = tag .. 'body', tag .. 'run'
-	KEYS[4], KEYS[5], KEYS[6] = tag .. 'token', tag .. 'dead', tag .. 'pause'
+	KEYS[4], KEYS[5], KEYS[6] = tag .. 'token', tag .. 'dead', tag .. 'limits'
 	KEYS[7], KEYS[8], KEYS[9] = tag .. 'every', tag .. 'died', tag .. 'added'
-	KEYS[10], KEYS[11], KEYS[12] = tag .. 'queue', tag .. 'turns', tag .. 'groups'
+	KEYS[10], KEYS[11], KEYS[12] = tag .. 'queue', tag .. 'turns', tag .. 'parked'
 end
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]

@@ -4,18 +4,17 @@
 -- due: so it comes before all that had a turn since then, once.
 --
 -- Returns up to `most` tasks in the order of turns: keys and due times as ZRANGEBYSCORE returns
--- them, the place of each in `queue`, and a function that takes the first `handled` of these tasks
--- out of `queue` and writes when all have their next turns. `own` are the first `most` and one of
--- the namespace's own due tasks. `permits` has how many tasks may begin of each group with limits
--- (nil: limits are ignored). A group that lacks permits is kept back for 10 s, or until a claim has
--- some, and then comes first. It is returned in a list of at most 100: its name, and how many more
--- of it are due; others are left where they are, for the next claim. A group that is paused is kept
--- back for 10 s, too. Needs rules and group.
-local function turns_claim(own, most, permits)
-	local queue_key, turns_key, groups_key = unpack(KEYS, 10, 12)
-	local has_rules = redis.call('EXISTS', groups_key) == 1
+-- them, the tasks with their places in `queue` and their turns, and a function that takes the first
+-- `handled` of these tasks out of `queue` and writes when all have their next turns; until then
+-- turn.begun counts those that begin. `own` are the first `most` and one of the namespace's own due
+-- tasks. `limits` are the functions of limits, or false. A group that may begin no more is kept
+-- back until a place is free, its rate allows one, or for 10 s. Needs group.
+local CUT = '\n' -- the field of `parked` that has a turn that was cut short, as "3 NAME"
+local function turns_claim(own, most, limits)
+	local queue_key, turns_key, parked_key = unpack(KEYS, 10, 12)
+	local has_parked = redis.call('EXISTS', parked_key) == 1
 	local now_digits = string.format('%015d', now)
-	local tasks, lacks, texts = {}, {}, {}
+	local tasks, texts = {}, {}
 	-- All turns that were loaded. From `at` on, `active` has those that come in this round;
 	-- `kept` those that have more after it.
 	local all, active, kept, at, round = {}, {}, {}, 1, 1
@@ -25,18 +24,6 @@ local function turns_claim(own, most, permits)
 	local function text_of(number)
 		texts[number] = texts[number] or string.format('%d', number)
 		return texts[number]
-	end
-
-	-- Keeps back a turn that may take no more, though more is due.
-	local function starve(turn)
-		if #lacks >= 200 then
-			turn.round = turn.taken > 0 and turn.round or nil
-			return
-		end
-		lacks[#lacks + 1] = turn.name
-		lacks[#lacks + 1] = redis.call('ZLEXCOUNT', queue_key, '[' .. turn.name .. '\0',
-			'(' .. turn.name .. '\0' .. string.format('%015d', now + 1)) - turn.taken
-		turn.following = now + 10000
 	end
 
 	-- Appends up to `count` of the groups that have a turn by now and are not loaded yet.
@@ -52,17 +39,20 @@ local function turns_claim(own, most, permits)
 		if #names == 0 then
 			return
 		end
-		local rules = has_rules and
-			redis.call('HMGET', groups_key, CUT, unpack(names)) or {}
-		local spent, cut = string.match(rules[1] or '', '^(%d+) (.*)$')
+		local rules = limits and redis.call('HMGET', KEYS[6], '*', unpack(names)) or {}
+		local parked = has_parked and
+			redis.call('HMGET', parked_key, CUT, unpack(names)) or {}
+		local spent, cut = string.match(parked[1] or '', '^(%d+) (.*)$')
 		for i, name in ipairs(names) do
-			local rule = rule_read(rules[i + 1])
-			local turn = {name = name, weight = rule.weight, taken = 0, left = 0,
-				was_cut = cut == name,
-				spent = cut == name and spent % rule.weight or 0,
-				allowed = rule.is_limited and permits and
-					(permits[name] or 0) or math.huge,
-				is_paused = rule.is_paused, own = name == '' and own}
+			local turn = {name = name, weight = 1, taken = 0, begun = 0, left = 0,
+				allowed = math.huge, was_cut = cut == name,
+				was_parked = parked[i + 1], own = name == '' and own}
+			if limits and name ~= '' then
+				local rule = limits.rule(rules[i + 1] or rules[1])
+				turn.weight = rule.weight
+				turn.allowed, turn.again = limits.allowed(name, rule)
+			end
+			turn.spent = cut == name and spent % turn.weight or 0
 			all[#all + 1] = turn
 			if name ~= '' or #own > 0 then
 				active[#active + 1] = turn
@@ -105,16 +95,10 @@ local function turns_claim(own, most, permits)
 	local function turn_take(turn, count, list)
 		turn.was_served_before = turn.was_served_before or turn.round and turn.round < round
 		turn.round = round
-		count = turn.is_paused and 0 or math.min(count, turn.allowed - turn.taken)
-		take_due(turn, count, list)
-		if not turn.following or turn.following > now then
-			return false
-		elseif turn.is_paused then
-			turn.following = now + 10000
-		elseif turn.taken == turn.allowed then
-			starve(turn)
-		end
-		return turn.following <= now
+		take_due(turn, math.min(count, turn.allowed - turn.taken), list)
+		local goes_on = turn.following and turn.following <= now
+		turn.is_kept_back = goes_on and turn.taken == turn.allowed
+		return goes_on and not turn.is_kept_back
 	end
 
 	-- Returns how many whole rounds `count` tasks are, if no turn was cut short.
@@ -186,9 +170,14 @@ local function turns_claim(own, most, permits)
 	-- Returns when the next turn is, nil: it has that already, or -1: never.
 	local function turn_next(turn)
 		local goes_on = turn.left > 0 or turn.following and turn.following <= now
+		-- Some that it gave may not have begun.
+		turn.is_kept_back = turn.is_kept_back and turn.left == 0 and
+			turn.begun == turn.allowed
 		if not turn.round or turn.left > 0 and turn.left == turn.taken or
 				turn.spent > 0 and not turn.was_served_before then
 			return nil
+		elseif turn.is_kept_back then
+			return turn.again
 		elseif goes_on then
 			return now_us - (turn.behind or 0)
 		elseif turn.own then
@@ -197,10 +186,6 @@ local function turns_claim(own, most, permits)
 		return turn.following and turn.following * 1000 or -1
 	end
 
-	local group = permits and next(permits) and grouping()
-	for name in pairs(permits or {}) do
-		group.wake(name)
-	end
 	local own_turn = #own > 0 and redis.call('ZSCORE', turns_key, '')
 	if own_turn and tonumber(own_turn) > now_us then
 		-- The server's clock was set back.
@@ -208,12 +193,23 @@ local function turns_claim(own, most, permits)
 	end
 	take()
 
-	local due, places = {}, {}
-	for i, task in ipairs(tasks) do
-		due[2 * i - 1], due[2 * i], places[i] = task[1], task[2], task[3]
+	-- Adds to the fields of `parked` that are set and deleted.
+	local function park(turn, set, deleted)
+		if turn.is_kept_back and (turn.taken > 0 or not turn.was_parked) then
+			set[#set + 1] = turn.name
+			set[#set + 1] = text_of(now_us)
+		elseif turn.was_parked and not turn.is_kept_back then
+			deleted[#deleted + 1] = turn.name
+		end
 	end
-	return due, places, lacks, function(handled)
+
+	local due = {}
+	for i, task in ipairs(tasks) do
+		due[2 * i - 1], due[2 * i] = task[1], task[2]
+	end
+	return due, tasks, function(handled)
 		local scores, gone, left, cut = {}, {}, {}, nil
+		local set, deleted = {}, {}
 		for i = 1, handled do
 			left[#left + 1] = tasks[i][3]
 		end
@@ -243,20 +239,26 @@ local function turns_claim(own, most, permits)
 				scores[#scores + 1] = text_of(next)
 				scores[#scores + 1] = turn.name
 			end
-		end
-		if cut == '' then
-			redis.call('HDEL', groups_key, CUT)
-		elseif cut then
-			redis.call('HSET', groups_key, CUT, cut)
-		end
-		-- So few at a time as a call in Lua takes.
-		local function write(command, values)
-			for i = 1, #values, 1000 do
-				local last = math.min(i + 999, #values)
-				redis.call(command, turns_key, unpack(values, i, last))
+			if turn.round then
+				park(turn, set, deleted)
 			end
 		end
-		write('ZADD', scores)
-		write('ZREM', gone)
+		if cut == '' then
+			deleted[#deleted + 1] = CUT
+		elseif cut then
+			set[#set + 1] = CUT
+			set[#set + 1] = cut
+		end
+		-- So few at a time as a call in Lua takes.
+		local function write(command, key, values)
+			for i = 1, #values, 1000 do
+				local last = math.min(i + 999, #values)
+				redis.call(command, key, unpack(values, i, last))
+			end
+		end
+		write('ZADD', turns_key, scores)
+		write('ZREM', turns_key, gone)
+		write('HSET', parked_key, set)
+		write('HDEL', parked_key, deleted)
 	end
 end
