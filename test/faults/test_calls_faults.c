@@ -8,7 +8,6 @@
 #include "support/test.h"
 
 #include "faults/faults.h"
-#include "support/ledger.h"
 #include "support/recorder.h"
 
 #include <timingwheel/cron.h>
@@ -24,7 +23,7 @@ struct stage {
 	const struct variant *variant;
 	enum tw_clock clock;
 	enum tw_status (*call)(struct stage *stage);
-	struct ledger *ledger;
+	atomic_int owed[VALUES + 1]; /* by value, 1 while the wheel has it */
 	struct tw_wheel *wheel;
 	struct tw_alarm alarm;
 	struct tw_timer timers[2];
@@ -42,9 +41,23 @@ static tw_duration in_an_hour(void *argument, tw_duration previous)
 	return previous + TW_HOUR;
 }
 
+/* A value comes back: its task runs, or it is drained. */
+static void take_back(void *context, const struct tw_task *task)
+{
+	struct stage *stage = context;
+	uintptr_t value = (uintptr_t)task->value;
+
+	atomic_fetch_sub(&stage->owed[value <= VALUES ? value : 0], 1);
+}
+
+static void release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	take_back(context, task);
+}
+
 static void *new_value(struct stage *stage)
 {
-	ledger_accept(stage->ledger, ++stage->next_value);
+	atomic_fetch_add(&stage->owed[++stage->next_value], 1);
 	return VALUE(stage->next_value);
 }
 
@@ -52,7 +65,7 @@ static void *new_value(struct stage *stage)
 static void keep_values(struct stage *stage, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		ledger_refuse(stage->ledger, stage->next_value - i);
+		atomic_fetch_sub(&stage->owed[stage->next_value - i], 1);
 }
 
 static enum tw_status one_value(struct stage *stage, enum tw_status status)
@@ -96,7 +109,7 @@ static enum tw_status call_take_timer(struct stage *stage)
 	enum tw_status status = tw_take_timer(stage->wheel, long_key, LONG_KEY, &value);
 
 	if (status == TW_OK)
-		ledger_refuse(stage->ledger, (uintptr_t)value);
+		atomic_fetch_sub(&stage->owed[(uintptr_t)value], 1);
 	return status;
 }
 
@@ -112,7 +125,7 @@ static enum tw_status call_remove_timer(struct stage *stage)
 
 static enum tw_status call_drain(struct stage *stage)
 {
-	return tw_drain(stage->wheel, ledger_drain, stage->ledger);
+	return tw_drain(stage->wheel, take_back, stage);
 }
 
 static int visit(void *count, const struct tw_pending_timer *timer)
@@ -159,13 +172,13 @@ static enum tw_status call_schedule_cron(struct stage *stage)
 
 static enum tw_status call_timer_stop(struct stage *stage)
 {
-	ledger_refuse(stage->ledger, 3);
+	atomic_fetch_sub(&stage->owed[3], 1);
 	return tw_timer_stop(stage->wheel, stage->timers[0]);
 }
 
 static enum tw_status call_timer_stop_wait(struct stage *stage)
 {
-	ledger_refuse(stage->ledger, 3);
+	atomic_fetch_sub(&stage->owed[3], 1);
 	return tw_timer_stop_wait(stage->wheel, stage->timers[0]);
 }
 
@@ -251,13 +264,13 @@ static enum tw_status call_stop(struct stage *stage)
 static enum tw_status create(struct stage *stage)
 {
 	struct tw_options options = variant_options(
-		stage->variant, (struct tw_options){.context = stage->ledger,
-						    .release = ledger_release,
+		stage->variant, (struct tw_options){.context = stage,
+						    .release = release,
 						    .queue_capacity = 64,
 						    .patience_for_worker = TW_HOUR});
 
 	options.clock = stage->clock;
-	return tw_create(&stage->wheel, INTERVAL, 16, ledger_execute, &options);
+	return tw_create(&stage->wheel, INTERVAL, 16, take_back, &options);
 }
 
 static void stage_fill(struct stage *stage)
@@ -276,10 +289,8 @@ static void stage_fill(struct stage *stage)
 
 static void stage_open(struct stage *stage)
 {
-	*stage = (struct stage){.variant = stage->variant,
-				.clock = TW_CLOCK_MANUAL,
-				.call = stage->call,
-				.ledger = ledger_create(VALUES)};
+	*stage = (struct stage){
+		.variant = stage->variant, .clock = TW_CLOCK_MANUAL, .call = stage->call};
 	assert_status(create(stage), TW_OK);
 	assert_status(tw_alarm_init(stage->wheel, &stage->alarm, never, NULL), TW_OK);
 }
@@ -288,8 +299,8 @@ static void stage_close(struct stage *stage)
 {
 	assert_status(tw_alarm_destroy(&stage->alarm), TW_OK);
 	tw_destroy(stage->wheel);
-	ledger_assert_balanced(stage->ledger);
-	ledger_destroy(stage->ledger);
+	for (int value = 0; value <= VALUES; value++)
+		assert_int_equal(atomic_load(&stage->owed[value]), 0);
 }
 
 /* Returns what a call that fails leaves as it is: the number of timers, and the time that the long
@@ -412,7 +423,6 @@ static void create_with_fault(void *context)
 	bool met;
 
 	stage->wheel = (void *)&anything;
-	stage->ledger = ledger_create(VALUES);
 	begin_faults();
 	errno = 0;
 	status = create(stage);
@@ -427,7 +437,6 @@ static void create_with_fault(void *context)
 			assert_true(errno == EAGAIN || errno == EMFILE);
 		}
 	}
-	ledger_destroy(stage->ledger);
 }
 
 TEST(everywhere, creation_meets_each_failure)
@@ -472,12 +481,10 @@ TEST(inline, wheel_without_a_descriptor_has_none_to_show_until_there_is_one)
 {
 	struct stage stage = {.variant = *state, .clock = TW_CLOCK_MONOTONIC};
 
-	stage.ledger = ledger_create(VALUES);
 	assert_status(create(&stage), TW_OK);
 	fail_descriptor(1);
 	assert_true(tw_fd(stage.wheel) < 0);
 	assert_true(end_faults());
 	assert_true(tw_fd(stage.wheel) >= 0);
 	tw_destroy(stage.wheel);
-	ledger_destroy(stage.ledger);
 }

@@ -2,7 +2,7 @@
 /*
  * Every test of the public calls includes this first: cmocka, the headers of the C library that
  * most tests use, and the program's build options. cmocka's asserts are for the main thread only;
- * tasks record their results (recorder.h, ledger.h) and the main thread checks them.
+ * tasks record their results (recorder.h) and the main thread checks them.
  */
 #ifndef SUPPORT_TEST_H
 #define SUPPORT_TEST_H

@@ -78,7 +78,6 @@
 #define getpriority(...) 0
 #define sched_getscheduler(...) SCHED_OTHER
 #define sched_getaffinity(...) 0
-#define pthread_getcpuclockid(...) ENOSYS
 #define syscall(...) ((void)(__VA_ARGS__), 0L)
 
 #endif
