@@ -52,9 +52,9 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	snprintf(record, sizeof(record), "8 %zu%s\n%s%" PRId64, strlen(group),
 		 latest_ms ? " 0" : "", group, shard->now_ms - start_ms);
 	snprintf(latest_us, sizeof(latest_us), "%" PRId64, latest_ms * 1000);
-	reply = latest_ms      ? script_run(shard->context, &script_latest, 6, words)
-		: shard->group ? script_run(shard->context, &script_group_add, 5, words)
-			       : script_run(shard->context, &script_add, 5, words);
+	reply = latest_ms      ? script_call(shard->context, &script_latest, 6, words)
+		: shard->group ? script_call(shard->context, &script_group_add, 5, words)
+			       : script_call(shard->context, &script_add, 5, words);
 	due = (latest_ms ? reply : reply->element[0])->integer - start_ms;
 	freeReplyObject(reply);
 	return due;
@@ -65,7 +65,7 @@ static int64_t claim(struct shard *shard)
 {
 	const char *words[10] = {"10", "3600000", "1000000", "",  "0",
 				 "0",  "1000000", "0",       "0", "0"};
-	redisReply *reply = script_run(shard->context, &script_claim, 10, words);
+	redisReply *reply = script_call(shard->context, &script_claim, 10, words);
 	int64_t body = -1;
 
 	assert_true(reply->element[4]->elements <= 1);
@@ -92,7 +92,7 @@ static char run_end(struct shard *shard, int64_t retry_ms)
 
 	snprintf(run, sizeof(run), "1:%s", shard->token);
 	snprintf(wait, sizeof(wait), "%" PRId64, retry_ms);
-	reply = script_run(shard->context, &script_finish, retry_ms < 0 ? 3 : 4, words);
+	reply = script_call(shard->context, &script_finish, retry_ms < 0 ? 3 : 4, words);
 	answer = reply->str[0];
 	freeReplyObject(reply);
 	return answer;
@@ -106,7 +106,7 @@ static int64_t move(struct shard *shard, int64_t at_ms)
 	int64_t due;
 
 	snprintf(at, sizeof(at), "%" PRId64, start_ms + at_ms);
-	reply = script_run(shard->context, &script_move, 3, words);
+	reply = script_call(shard->context, &script_move, 3, words);
 	due = reply->integer - start_ms;
 	freeReplyObject(reply);
 	return due;

@@ -619,7 +619,7 @@ static bool shard_claim(struct shard *shard)
 {
 	static const char *const words[10] = {"10", "60000", "1000000", "",  "0",
 					      "0",  "1",     "0",       "0", "0"};
-	redisReply *reply = script_run(shard->context, &script_claim, 10, words);
+	redisReply *reply = script_call(shard->context, &script_claim, 10, words);
 	bool any = reply->element[4]->elements;
 
 	if (any) {
@@ -644,7 +644,7 @@ static void shard_finish(struct shard *shard, int64_t now_ms)
 	assert_int_equal(recurrence_next(&shard->how, now_ms, 0, &next_ms), TW_OK);
 	snprintf(next, sizeof(next), "%lld", (long long)next_ms);
 	snprintf(computed, sizeof(computed), "%lld", (long long)now_ms);
-	reply = script_run(shard->context, &script_finish, 5, words);
+	reply = script_call(shard->context, &script_finish, 5, words);
 	assert_string_equal(reply->str, "o");
 	freeReplyObject(reply);
 }
@@ -668,7 +668,7 @@ static void check_step(struct shard *shard, const char *rhythm, int64_t ahead_ms
 
 	freeReplyObject(redisCommand(shard->context, "FLUSHDB"));
 	clock_set(shard, right_ms + ahead_ms);
-	freeReplyObject(script_run(shard->context, &script_every, 7, words));
+	freeReplyObject(script_call(shard->context, &script_every, 7, words));
 	assert_true(shard_claim(shard));
 	assert_false(recurrence_is_ahead(&shard->how, shard->now_ms));
 	if (!ends_after)

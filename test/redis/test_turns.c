@@ -97,7 +97,7 @@ struct model {
 static redisReply *run(struct model *model, const struct script *script, int count,
 		       const char *const *arguments)
 {
-	return script_run(model->context, script, count, arguments);
+	return script_call(model->context, script, count, arguments);
 }
 
 static void clock_set(struct model *model, int64_t now_us)
@@ -666,7 +666,7 @@ static void step_end(struct model *model)
 	run_write(run, key, run_text);
 	answer = answer_of(model, run);
 	snprintf(wait_text, sizeof(wait_text), "%" PRId64, wait);
-	reply = script_run(model->context, &script_finish, kind == 0 ? 3 : 4, words);
+	reply = script_call(model->context, &script_finish, kind == 0 ? 3 : 4, words);
 	assert_string_equal(reply->str, answer);
 	freeReplyObject(reply);
 	if (*answer == 'o' && kind == 0)
@@ -696,7 +696,7 @@ static void step_extend(struct model *model)
 	run_write(run, key, run_text);
 	answer = answer_of(model, run);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
-	reply = script_run(model->context, &script_extend, 4, words);
+	reply = script_call(model->context, &script_extend, 4, words);
 	assert_string_equal(reply->str, answer);
 	freeReplyObject(reply);
 	if (*answer != 'o')
@@ -747,7 +747,7 @@ static void step_limit(struct model *model)
 	if (rule->exists)
 		snprintf(text, sizeof(text), "%d %d %d %d %d", rule->weight, rule->most, rule->rate,
 			 PER_MS, rule->is_paused);
-	freeReplyObject(script_run(model->context, &script_limit, 2, words));
+	freeReplyObject(script_call(model->context, &script_limit, 2, words));
 	places_follow(model, had_rules);
 	if (index && index != STAR)
 		node_wake(&model->nodes[index]);
@@ -771,7 +771,7 @@ static void step_claim(struct model *model)
 
 	snprintf(limit, sizeof(limit), "%d", most);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
-	reply = script_run(model->context, &script_claim, 9, words);
+	reply = script_call(model->context, &script_claim, 9, words);
 	if (reply->element[2]->integer)
 		model->token = reply->element[2]->integer;
 	count = model_claim(model, most, now_ms(model) + lease_ms, begun);

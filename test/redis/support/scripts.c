@@ -22,8 +22,8 @@ static void text_write(const struct script *script, char text[TEXT_MOST])
 		 at + strlen(server));
 }
 
-redisReply *script_run(redisContext *context, const struct script *script, int count,
-		       const char *const *arguments)
+redisReply *script_call(redisContext *context, const struct script *script, int count,
+			const char *const *arguments)
 {
 	static char digests[64][41];
 	int index = __builtin_ctzll(script->bit);

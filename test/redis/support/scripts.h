@@ -16,7 +16,7 @@
 void script_clock_set(redisContext *context, int64_t now_us);
 
 /* Runs the script with these arguments and those of hints. The caller frees the reply. */
-redisReply *script_run(redisContext *context, const struct script *script, int count,
-		       const char *const *arguments);
+redisReply *script_call(redisContext *context, const struct script *script, int count,
+			const char *const *arguments);
 
 #endif
