@@ -6,7 +6,8 @@
  * Invariants:
  *   a block is in one place: in use, in a bin, in a stripe, or free in its chunk
  *   a chunk is in the list of what it is good for, but while a thread prepares it
- *   present and empty are the sums of the chunks'; held is present and the headers, in bytes
+ *   present is the sum of the chunks'; held is present and the headers, in bytes
+ *   empty is the number of empty pages; pages on their way to the system are not empty
  *   out is the number of blocks that are not free in a chunk, less those whose pages are going
  *     back to the system
  *
@@ -29,15 +30,18 @@
  *
  * Present pages are used before absent ones, those in chunks that are in use before new chunks. A
  * thread that empties pages gives some back to the system if more than an eighth of the slab's are
- * empty: all of a chunk's, with absent pages between them, so that rows are long. The chunks take
- * turns. A chunk that gives back a part has small pages from then on, so that the kernel does not
- * fill the gap with a huge page; when all of it is absent and it is used again, it gets one.
+ * empty, unless another one does so: row after row, with absent pages between the empty ones, so
+ * that rows are long. Meanwhile the row is in use by the thread. A chunk gives all its rows back,
+ * and then the next one does. A chunk that gives back a part has small pages from then on, so that
+ * the kernel does not fill the gap with a huge page; when all of it is absent and it is used again,
+ * it gets one.
  *
  * Under AddressSanitizer every block comes from malloc and goes to free, so that it detects uses
  * after free, and leaks.
  */
 #include "slab.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "counter.h"
@@ -50,16 +54,17 @@
 #define EMPTY_PAGES_KEPT 64
 #endif
 
-enum {
-	STRIPE_BLOCKS = SLAB_STRIPE_PAGES, /* a refill ends when a stripe has that many blocks */
-	ROWS_AT_ONCE = 32                  /* from one chunk, at most */
-};
+enum { STRIPE_BLOCKS = SLAB_STRIPE_PAGES }; /* a refill ends when a stripe has that many blocks */
+
+_Static_assert(sizeof(struct chunk) <= CHUNK_FIRST * CHUNK_PAGE, "the header has its pages");
 
 void slab_init_hooked(struct slab *slab, size_t block_size, const struct slab_hooks *hooks)
 {
 	*slab = (struct slab){
 		.block_size = block_size, .recycles = !SANITIZER_ADDRESS || hooks, .hooks = hooks};
 	slab->reciprocal = (uint32_t)(65535 / block_size) + 1;
+	slab->step = pages_size() > CHUNK_PAGE ? pages_size() / CHUNK_PAGE : 1;
+	assert(CHUNK_PAGE / block_size >= 1 && CHUNK_PAGE / block_size <= CHUNK_PAGE_BLOCKS);
 	for (int i = 0; i < SLAB_LISTS; i++)
 		list_init(&slab->chunks[i]);
 	pthread_mutex_init(&slab->lock, NULL);
@@ -82,7 +87,40 @@ void slab_destroy(struct slab *slab)
 	pthread_mutex_destroy(&slab->lock);
 }
 
+/* ---- Sets of pages ---- */
+
+static bool pages_have(const uint64_t *set, size_t page)
+{
+	return set[page / 64] >> page % 64 & 1;
+}
+
+/* Adds a page that is not in the set, or removes one that is. */
+static void pages_flip(uint64_t *set, size_t page)
+{
+	set[page / 64] ^= (uint64_t)1 << page % 64;
+}
+
+/* Returns the first page of a set that is not empty. */
+static size_t pages_first(const uint64_t *set)
+{
+	size_t word = 0;
+
+	while (set[word] == 0)
+		word++;
+	return word * 64 + (size_t)__builtin_ctzll(set[word]);
+}
+
 /* ---- Chunks; the caller has the lock ---- */
+
+static char *chunk_page(const struct chunk *chunk, size_t page)
+{
+	return (char *)chunk + page * CHUNK_PAGE;
+}
+
+static bool chunk_has_absent(const struct chunk *chunk)
+{
+	return chunk->present < CHUNK_PAGES - CHUNK_FIRST;
+}
 
 /* Returns the first chunk of a list, or NULL. */
 static struct chunk *slab_first(const struct slab *slab, enum slab_list list)
@@ -94,8 +132,6 @@ static struct chunk *slab_first(const struct slab *slab, enum slab_list list)
 
 static enum slab_list chunk_list(const struct chunk *chunk)
 {
-	if (chunk->is_leaving)
-		return SLAB_LEAVING;
 	if (chunk->usable_count > 0)
 		return SLAB_USABLE;
 	if (!chunk_has_absent(chunk))
@@ -115,12 +151,12 @@ static void slab_list_again(struct slab *slab, struct chunk *chunk)
 	slab_list(slab, chunk);
 }
 
-/* Counts `present` more present pages, and `empty` more empty ones. */
-static void slab_count(struct slab *slab, uint32_t present, uint32_t empty)
+/* Counts `more` present pages of the chunk; a negative number subtracts. */
+static void slab_count(struct slab *slab, struct chunk *chunk, int more)
 {
-	slab->present += (size_t)(int32_t)present;
-	slab->empty += (size_t)(int32_t)empty;
-	counter_add(&slab->held, (uint64_t)(int32_t)present * CHUNK_PAGE);
+	chunk->present += (uint32_t)more;
+	slab->present += (size_t)more;
+	counter_add(&slab->held, (uint64_t)more * CHUNK_PAGE);
 }
 
 /* ---- Growth ---- */
@@ -135,11 +171,29 @@ static struct chunk *slab_new_chunk(struct slab *slab, size_t number)
 	/* A small slab touches only what it uses. */
 	pages_use_huge(chunk, CHUNK_SIZE, number > 0);
 	chunk->is_small = number == 0;
-	chunk_init(chunk, number, slab->block_size);
+	chunk->number = number;
+	chunk->rows_from = CHUNK_FIRST;
+	chunk->all = UINT64_MAX >> (64 - CHUNK_PAGE / slab->block_size);
+	for (size_t page = CHUNK_FIRST; page < CHUNK_PAGES; page++) {
+		chunk->free[page] = chunk->all;
+		pages_flip(chunk->absent, page);
+	}
 	if (!slab->hooks || slab->hooks->begin(slab->hooks->argument, chunk))
 		return chunk;
 	pages_unmap_aligned(chunk, CHUNK_SIZE);
 	return NULL;
+}
+
+/* Makes all pages of a chunk present; they are absent. Under the lock. */
+static void slab_fill(struct slab *slab, struct chunk *chunk)
+{
+	for (size_t i = 0; i < CHUNK_WORDS; i++) {
+		chunk->usable[i] = chunk->absent[i];
+		chunk->absent[i] = 0;
+	}
+	chunk->usable_count = CHUNK_PAGES - CHUNK_FIRST;
+	slab->empty += chunk->usable_count;
+	slab_count(slab, chunk, CHUNK_PAGES - CHUNK_FIRST);
 }
 
 /* Makes a blank chunk, or a new one, present. The caller has `growth` and the lock, which it has
@@ -159,7 +213,6 @@ static bool slab_prepare(struct slab *slab)
 	if (chunk && number > 0) {
 		pages_make_huge(chunk, CHUNK_SIZE);
 		chunk->is_small = false;
-		chunk_fill(chunk);
 	}
 	pthread_mutex_lock(&slab->lock);
 	if (!chunk)
@@ -168,7 +221,8 @@ static bool slab_prepare(struct slab *slab)
 		slab->chunk_count++;
 		counter_add(&slab->held, CHUNK_FIRST * CHUNK_PAGE);
 	}
-	slab_count(slab, chunk->present, chunk->empty);
+	if (number > 0)
+		slab_fill(slab, chunk);
 	slab_list(slab, chunk);
 	return true;
 }
@@ -190,21 +244,27 @@ static bool slab_grow(struct slab *slab)
 
 /* ---- Taking ---- */
 
-/* Takes the free blocks of a page. Returns false if there is no chunk to take from. */
+/* Takes the free blocks of the page with the lowest address, a usable one if there is one, else an
+ * absent one. Returns false if there is no chunk to take from. */
 static bool slab_take_page(struct slab *slab, struct chunk_blocks *blocks)
 {
 	struct chunk *chunk = slab_first(slab, SLAB_USABLE);
 	bool is_absent = !chunk;
-	uint32_t empty;
+	size_t page;
 
 	if (!chunk && !(chunk = slab_first(slab, SLAB_SPARSE)))
 		return false;
-	empty = chunk->empty;
-	if (is_absent)
-		chunk_take_absent(chunk, blocks);
-	else
-		chunk_take(chunk, blocks);
-	slab_count(slab, is_absent, chunk->empty - empty);
+	page = pages_first(is_absent ? chunk->absent : chunk->usable);
+	blocks->page = chunk_page(chunk, page);
+	blocks->mask = chunk->free[page];
+	chunk->free[page] = 0;
+	pages_flip(is_absent ? chunk->absent : chunk->usable, page);
+	if (is_absent) {
+		slab_count(slab, chunk, 1);
+	} else {
+		slab->empty -= blocks->mask == chunk->all;
+		chunk->usable_count--;
+	}
 	if (is_absent ? !chunk_has_absent(chunk) : chunk->usable_count == 0)
 		slab_list_again(slab, chunk);
 	return true;
@@ -315,11 +375,14 @@ void *slab_take(struct slab *slab)
 
 /* ---- Giving pages back to the system ---- */
 
-/* Rows of a chunk on their way to the system. */
-struct slab_release {
+/* A row of empty and absent pages, first to end - 1, on its way to the system. */
+struct slab_row {
 	struct chunk *chunk;
-	unsigned count;
-	struct chunk_row rows[ROWS_AT_ONCE];
+	size_t first;
+	size_t end;
+	size_t empty; /* the number of these */
+	uint64_t absent[CHUNK_WORDS];
+	bool makes_small; /* the kernel is to use small pages from now on */
 };
 
 /* Returns whether empty pages are to go back. Under the lock. */
@@ -328,78 +391,103 @@ static bool slab_has_surplus(const struct slab *slab)
 	return slab->empty > EMPTY_PAGES_KEPT + slab->present / 8 && slab_first(slab, SLAB_USABLE);
 }
 
-/* Finds rows of the usable chunk that has waited longest. Under the lock. */
-static void slab_begin_release(struct slab *slab, struct slab_release *release)
+/* Finds the chunk's next row. It has an empty page, and begins and ends at multiples of `step`, a
+ * power of two. Returns false if there is none. Under the lock. */
+static bool slab_find_row(struct chunk *chunk, size_t step, struct slab_row *row)
 {
-	struct chunk *chunk = list_entry(slab->chunks[SLAB_USABLE].previous, struct chunk, link);
+	size_t first = chunk->rows_from;
+	bool has_empty = false;
 
-	release->chunk = chunk;
-	release->count = chunk_find_rows(chunk, release->rows, ROWS_AT_ONCE);
-	chunk->is_leaving = true;
-	slab->empty -= chunk->empty;
-	slab_list_again(slab, chunk);
-}
-
-/* Returns whether the hook allows all of a row's present pages to go. */
-static bool slab_may_forget(struct slab *slab, struct chunk *chunk, const struct chunk_row *row)
-{
-	if (!slab->hooks)
-		return true;
-	for (size_t page = row->first; page < row->end; page++)
-		if (chunk_is_present(chunk, page) &&
-		    !slab->hooks->forget(slab->hooks->argument, chunk, chunk_page(chunk, page)))
-			return false;
-	return true;
-}
-
-/* Gives rows back to the system. Returns a bit for each that is absent now. Under no lock. */
-static uint32_t slab_release_rows(struct slab *slab, const struct slab_release *release)
-{
-	struct chunk *chunk = release->chunk;
-	uint32_t gone = 0;
-
-	/* Keeps the kernel from filling the gaps with a huge page again. */
-	if (!chunk->is_small)
-		pages_use_huge(chunk, CHUNK_SIZE, false);
-	chunk->is_small = true;
-	for (unsigned i = 0; i < release->count; i++) {
-		const struct chunk_row *row = &release->rows[i];
-		size_t size = (size_t)(row->end - row->first) * CHUNK_PAGE;
-
-		if (slab_may_forget(slab, chunk, row) &&
-		    pages_release(chunk_page(chunk, row->first), size))
-			gone |= (uint32_t)1 << i;
+	row->chunk = chunk;
+	for (size_t page = first; page < CHUNK_PAGES || has_empty; page++) {
+		if (page < CHUNK_PAGES && chunk->free[page] == chunk->all) {
+			has_empty |= !pages_have(chunk->absent, page);
+			continue;
+		}
+		if (has_empty) {
+			row->first = (first + step - 1) & -step;
+			row->end = page & -step;
+			chunk->rows_from = (uint32_t)page;
+			if (row->first < row->end)
+				return true;
+		}
+		first = page + 1;
+		has_empty = false;
 	}
-	return gone;
+	chunk->rows_from = CHUNK_FIRST;
+	return false;
 }
 
-/* Makes the rows that are gone absent. Under the lock. */
-static void slab_end_release(struct slab *slab, const struct slab_release *release, uint32_t gone)
+/* Takes the pages of a row: nobody takes or gives their blocks until slab_end_row(). Under the
+ * lock. */
+static void slab_begin_row(struct slab *slab, struct slab_row *row)
 {
-	struct chunk *chunk = release->chunk;
-	uint32_t present = chunk->present;
+	struct chunk *chunk = row->chunk;
 
-	for (unsigned i = 0; i < release->count; i++)
-		if (gone >> i & 1)
-			chunk_forget_row(chunk, &release->rows[i]);
-	chunk->is_leaving = false;
-	slab_count(slab, chunk->present - present, chunk->empty);
-	slab_list_again(slab, chunk);
+	row->empty = 0;
+	row->makes_small = !chunk->is_small;
+	chunk->is_small = true;
+	for (size_t i = 0; i < CHUNK_WORDS; i++)
+		row->absent[i] = chunk->absent[i];
+	for (size_t page = row->first; page < row->end; page++) {
+		bool is_absent = pages_have(row->absent, page);
+
+		chunk->free[page] = 0;
+		pages_flip(is_absent ? chunk->absent : chunk->usable, page);
+		row->empty += !is_absent;
+	}
+	slab->empty -= row->empty;
+	slab_count(slab, chunk, (int)(row->end - row->first - row->empty));
+	chunk->usable_count -= (uint32_t)row->empty;
+	if (chunk->usable_count == 0)
+		slab_list_again(slab, chunk);
+}
+
+/* Gives a row back to the system. Returns whether it is absent now. Under no lock. */
+static bool slab_release_row(const struct slab *slab, const struct slab_row *row)
+{
+	/* Keeps the kernel from filling the gap with a huge page again. */
+	if (row->makes_small)
+		pages_use_huge(row->chunk, CHUNK_SIZE, false);
+	for (size_t page = row->first; slab->hooks && page < row->end; page++)
+		if (!pages_have(row->absent, page) &&
+		    !slab->hooks->forget(slab->hooks->argument, row->chunk,
+					 chunk_page(row->chunk, page)))
+			return false;
+	return pages_release(chunk_page(row->chunk, row->first),
+			     (row->end - row->first) * CHUNK_PAGE);
+}
+
+/* Makes all of a row absent if it is gone, else leaves it as it was. Under the lock. */
+static void slab_end_row(struct slab *slab, const struct slab_row *row, bool is_gone)
+{
+	struct chunk *chunk = row->chunk;
+	size_t empty = is_gone ? 0 : row->empty;
+	bool was_usable = chunk->usable_count > 0;
+
+	for (size_t page = row->first; page < row->end; page++) {
+		chunk->free[page] = chunk->all;
+		pages_flip(is_gone || pages_have(row->absent, page) ? chunk->absent : chunk->usable,
+			   page);
+	}
+	slab->empty += empty;
+	slab_count(slab, chunk, -(int)(row->end - row->first - empty));
+	chunk->usable_count += (uint32_t)empty;
+	if (!was_usable)
+		slab_list_again(slab, chunk);
 }
 
 /* ---- Giving blocks back ---- */
 
 /* Counts a page of the chunk that has got its first free block, or its last. Under the lock. */
 static __attribute__((noinline)) void slab_give_page(struct slab *slab, struct chunk *chunk,
-						     size_t page)
+						     size_t page, uint64_t free_before)
 {
-	uint32_t usable = chunk->usable_count;
-	uint32_t empty = chunk->empty;
-
-	chunk_give_page(chunk, page);
-	if (!chunk->is_leaving)
-		slab->empty += chunk->empty - empty;
-	if (usable == 0)
+	slab->empty += chunk->free[page] == chunk->all;
+	if (free_before != 0)
+		return;
+	pages_flip(chunk->usable, page);
+	if (chunk->usable_count++ == 0)
 		slab_list_again(slab, chunk);
 }
 
@@ -409,9 +497,12 @@ static inline void slab_give_block(struct slab *slab, void *block)
 	struct chunk *chunk = chunk_of(block);
 	size_t offset = (uintptr_t)block & (CHUNK_SIZE - 1);
 	size_t slot = offset % CHUNK_PAGE * slab->reciprocal >> 16;
+	uint64_t *free = &chunk->free[offset / CHUNK_PAGE];
+	uint64_t before = *free;
 
-	if (chunk_give(chunk, offset / CHUNK_PAGE, (uint64_t)1 << slot))
-		slab_give_page(slab, chunk, offset / CHUNK_PAGE);
+	*free = before | (uint64_t)1 << slot;
+	if (before == 0 || *free == chunk->all)
+		slab_give_page(slab, chunk, offset / CHUNK_PAGE, before);
 }
 
 /* Gives the bin's blocks back to their chunks. Returns their number. Under the lock. */
@@ -430,25 +521,34 @@ static unsigned slab_empty_bin(struct slab *slab, struct slab_bin *bin)
 	return count;
 }
 
-/* Gives about `most` rows of pages back while too many are empty, unless no chunk has one that may
- * go. Under the lock, which it gives up. */
+/* Gives up to `most` rows of pages back while too many are empty, unless no chunk has one that may
+ * go, or another thread does so. Under the lock, which it gives up. */
 static __attribute__((noinline)) void slab_release_surplus(struct slab *slab, struct slab_bin *bin,
 							   size_t most)
 {
-	struct slab_release release;
+	bool releases = !slab->releases;
 	size_t in_vain = 0;
 
-	for (size_t rows = 0; rows < most && in_vain <= slab->chunk_count && slab_has_surplus(slab);
-	     rows += release.count + 1) {
-		uint32_t gone;
+	slab->releases = true;
+	while (releases && most-- > 0 && in_vain <= slab->chunk_count && slab_has_surplus(slab)) {
+		/* It is the last one until it has no row left. */
+		struct list *last = slab->chunks[SLAB_USABLE].previous;
+		struct slab_row row;
+		bool is_gone = false;
 
-		slab_begin_release(slab, &release);
-		pthread_mutex_unlock(&slab->lock);
-		gone = slab_release_rows(slab, &release);
-		pthread_mutex_lock(&slab->lock);
-		slab_end_release(slab, &release, gone);
-		in_vain = gone ? 0 : in_vain + 1;
+		if (slab_find_row(list_entry(last, struct chunk, link), slab->step, &row)) {
+			slab_begin_row(slab, &row);
+			pthread_mutex_unlock(&slab->lock);
+			is_gone = slab_release_row(slab, &row) && row.empty > 0;
+			pthread_mutex_lock(&slab->lock);
+			slab_end_row(slab, &row, is_gone);
+		}
+		in_vain = is_gone ? 0 : in_vain + 1;
+		if (!is_gone)
+			slab_list_again(slab, row.chunk);
 	}
+	if (releases)
+		slab->releases = false;
 	bin->has_left = slab_has_surplus(slab);
 	pthread_mutex_unlock(&slab->lock);
 }
@@ -476,12 +576,22 @@ void slab_flush(struct slab *slab, struct slab_bin *bin)
 
 struct chunk_used slab_find_used(struct slab *slab, const struct chunk *chunk, size_t number)
 {
-	struct chunk_used used;
+	bool is_locked = pthread_mutex_trylock(&slab->lock) == 0;
+	struct chunk_used used = {number, 0};
 
-	if (pthread_mutex_trylock(&slab->lock) != 0)
-		return chunk_find_any(chunk, number);
-	used = chunk_find_used(chunk, number);
-	pthread_mutex_unlock(&slab->lock);
+	if (number < CHUNK_FIRST * CHUNK_PAGE_BLOCKS)
+		used.number = CHUNK_FIRST * CHUNK_PAGE_BLOCKS;
+	while (used.number < CHUNK_NUMBERS) {
+		size_t page = used.number / CHUNK_PAGE_BLOCKS;
+		uint64_t mask = is_locked ? chunk->all & ~chunk->free[page] : chunk->all;
+
+		used.mask = mask >> used.number % CHUNK_PAGE_BLOCKS;
+		if (used.mask != 0)
+			break;
+		used.number = (page + 1) * CHUNK_PAGE_BLOCKS;
+	}
+	if (is_locked)
+		pthread_mutex_unlock(&slab->lock);
 	return used;
 }
 

@@ -31,17 +31,88 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "chunk.h"
 #include "list.h"
 #include "sanitizer.h"
 
+#define CACHE_LINE 64
+
+/* The size and alignment of a chunk, the size of its pages, and the pages of its header. The model
+ * checker sets smaller ones. */
+#ifndef CHUNK_SIZE
+#define CHUNK_SIZE ((size_t)2 << 20)
+#define CHUNK_PAGE ((size_t)4096)
+#define CHUNK_FIRST ((size_t)2)
+#endif
+
+#define CHUNK_PAGES (CHUNK_SIZE / CHUNK_PAGE)
+
+enum {
+	CHUNK_PAGE_BLOCKS = 64, /* a page has no more */
+	CHUNK_NUMBERS = CHUNK_PAGES * CHUNK_PAGE_BLOCKS,
+	CHUNK_WORDS = (CHUNK_PAGES + 63) / 64
+};
+
+/*
+ * A chunk is blocks of one size on pages; no block lies on two. A page is absent, empty, or has
+ * blocks in use. An absent page was never touched, or went back to the system and reads as zero. An
+ * empty page is present, and all of its blocks are free, as those of an absent one are.
+ */
+struct chunk {
+	_Alignas(CACHE_LINE) struct list link; /* the slab's */
+	/* Constant. */
+	size_t number;
+	uint64_t all; /* a bit for each block of a page */
+	/* The slab's user writes it: the least generation of a block whose page was given back. Any
+	 * thread reads it. */
+	_Atomic uint64_t floor;
+	bool is_small; /* the kernel uses small pages */
+	/* Written with each page's first and last block: sets of pages, and their sizes. */
+	_Alignas(CACHE_LINE) uint32_t present; /* those that are not absent, without the header's */
+	uint32_t usable_count;
+	uint32_t rows_from;           /* the page from which a row is looked for */
+	uint64_t usable[CHUNK_WORDS]; /* present pages with a free block */
+	uint64_t absent[CHUNK_WORDS];
+	/* Written with each block: a bit for each free block of a page. */
+	uint64_t free[CHUNK_PAGES];
+};
+
+/* Blocks of one page: bit i of `mask` stands for the block at page + i * block_size. */
+struct chunk_blocks {
+	char *page;
+	uint64_t mask;
+};
+
+/* A run of blocks that are in use. */
+struct chunk_used {
+	size_t number; /* the first block of the run */
+	uint64_t mask; /* bit i is set if block number + i is in use; 0 if there is no run */
+};
+
+static inline struct chunk *chunk_of(const void *block)
+{
+	return (struct chunk *)((uintptr_t)block & ~(uintptr_t)(CHUNK_SIZE - 1));
+}
+
+/* Blocks have numbers below CHUNK_NUMBERS, in the order of addresses; not every number has one. */
+static inline void *chunk_block(const struct chunk *chunk, size_t block_size, size_t number)
+{
+	return (char *)chunk + number / CHUNK_PAGE_BLOCKS * CHUNK_PAGE +
+	       number % CHUNK_PAGE_BLOCKS * block_size;
+}
+
+static inline size_t chunk_number(const void *block, size_t block_size)
+{
+	size_t offset = (uintptr_t)block & (CHUNK_SIZE - 1);
+
+	return offset / CHUNK_PAGE * CHUNK_PAGE_BLOCKS + offset % CHUNK_PAGE / block_size;
+}
+
 /* A slab lists its chunks by what they are good for. */
 enum slab_list {
-	SLAB_LEAVING, /* a thread gives pages of theirs back */
-	SLAB_USABLE,  /* they have present pages with free blocks */
-	SLAB_SPARSE,  /* they have no such pages, but absent ones */
-	SLAB_BLANK,   /* all of their pages are absent; the first chunk is sparse then */
-	SLAB_FULL,    /* they have no free blocks */
+	SLAB_USABLE, /* they have present pages with free blocks */
+	SLAB_SPARSE, /* they have no such pages, but absent ones */
+	SLAB_BLANK,  /* all of their pages are absent; the first chunk is sparse then */
+	SLAB_FULL,   /* they have no free blocks */
 	SLAB_LISTS
 };
 
@@ -76,6 +147,7 @@ struct slab {
 	/* Constant. */
 	size_t block_size;
 	uint32_t reciprocal;                         /* 65,536 / block_size, rounded up */
+	size_t step;                                 /* chunk pages in one of the system's */
 	bool recycles;                               /* false where every block comes from malloc */
 	const struct slab_hooks *hooks;              /* or NULL */
 	struct slab_stripe stripes[SLAB_STRIPES];    /* any thread */
@@ -86,6 +158,7 @@ struct slab {
 	size_t chunk_count;
 	size_t present; /* pages, without headers */
 	size_t empty;   /* present pages without a block in use */
+	bool releases;  /* a thread gives pages back */
 	/* Statistics, written under the lock and read by any thread. */
 	_Atomic uint64_t held; /* bytes from the system */
 	_Atomic uint64_t out;  /* blocks in use, in bins and in stripes */
@@ -136,7 +209,8 @@ struct slab_use {
 };
 struct slab_use slab_use(const struct slab *slab);
 
-/* Returns what chunk_find_used() returns. Free blocks in bins and stripes count as used, and all
+/* Returns the blocks in use of the first page from block `number` on that has one. If there is
+ * none, `number` in it is CHUNK_NUMBERS. Free blocks in bins and stripes count as used, and all
  * blocks do if the lock is taken: the call does not wait. */
 struct chunk_used slab_find_used(struct slab *slab, const struct chunk *chunk, size_t number);
 

@@ -43,7 +43,6 @@
 #define SLAB_BATCH BATCH
 #define EMPTY_PAGES_KEPT 0
 
-#include "base/chunk.c"
 #include "base/slab.h"
 
 #define SLAB_STRIPES STRIPES
@@ -94,12 +93,9 @@ void *pages_map_aligned(size_t size)
 
 	mapped[thread_number]++;
 	chunk->present = 0;
-	chunk->empty = 0;
 	chunk->usable_count = 0;
 	chunk->usable[0] = 0;
-	chunk->unused[0] = 0;
 	chunk->absent[0] = 0;
-	chunk->is_leaving = false;
 	blocks_clear(chunk_page(chunk, CHUNK_FIRST), CHUNK - HEADER);
 	return chunk;
 }

@@ -89,6 +89,7 @@ static const struct slab_hooks hooks = {chunk_may_begin, chunk_may_forget, NULL}
 /* slab_init_hooked() would assign a whole struct, which GenMC refuses. */
 static struct slab slab = {.block_size = CACHE_LINE,
 			   .reciprocal = 65536 / CACHE_LINE,
+			   .step = 1,
 			   .recycles = true,
 			   .hooks = &hooks};
 static struct slab_bin bins[THREADS + 1];
@@ -214,28 +215,26 @@ static uint64_t judge_stripes(void)
 	return met;
 }
 
-/* Judges a chunk's sets of pages. Returns the number of its free blocks. */
-static uint64_t judge_chunk(struct chunk *chunk)
+/* Judges a chunk's sets of pages, and counts the empty ones. Returns the number of its free
+ * blocks. */
+static uint64_t judge_chunk(struct chunk *chunk, size_t *empty)
 {
 	uint32_t present = 0;
-	uint32_t empty = 0;
 	uint32_t usable = 0;
 	uint64_t met = 0;
 
 	for (size_t page = CHUNK_FIRST; page < CHUNK_PAGES; page++) {
 		uint64_t free = chunk->free[page];
-		bool is_present = chunk_is_present(chunk, page);
-		bool is_unused = chunk->unused[0] >> page & 1;
+		bool is_present = !pages_have(chunk->absent, page);
 
 		met += blocks_meet(chunk_page(chunk, page), free);
-		assert(is_unused == (free == chunk->all) && (is_present || is_unused));
-		assert((chunk->usable[0] >> page & 1) == (is_present && free != 0));
+		assert(is_present || free == chunk->all);
+		assert(pages_have(chunk->usable, page) == (is_present && free != 0));
 		present += is_present;
-		empty += is_present && is_unused;
 		usable += is_present && free != 0;
+		*empty += is_present && free == chunk->all;
 	}
-	assert(chunk->present == present && chunk->empty == empty);
-	assert(chunk->usable_count == usable && !chunk->is_leaving);
+	assert(chunk->present == present && chunk->usable_count == usable);
 	return met;
 }
 
@@ -251,16 +250,15 @@ static void judge(void)
 		     link = link->next) {
 			struct chunk *chunk = list_entry(link, struct chunk, link);
 
-			met += judge_chunk(chunk);
+			met += judge_chunk(chunk, &empty);
 			assert(chunk_list(chunk) == (enum slab_list)i);
 			present += chunk->present;
-			empty += chunk->empty;
 			count++;
 		}
 	}
 	assert(count == slab.chunk_count && (int)count == chunks_mapped());
 	assert(met == count * (CHUNK_PAGES - CHUNK_FIRST) * PAGE_BLOCKS);
-	assert(slab.present == present && slab.empty == empty);
+	assert(slab.present == present && slab.empty == empty && !slab.releases);
 	assert(counter_read(&slab.held) == present * PAGE + count * HEADER);
 }
 
