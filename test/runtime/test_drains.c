@@ -4,7 +4,21 @@
 
 #include "support/probe.h"
 #include "support/recorder.h"
+#include "support/script.h"
 #include "support/stats.h"
+
+SCRIPT(by_caller, drain_that_finds_the_queue_full_is_refused,
+       "set a 1; set b 1; drain = FULL; flush; drain; idle -> a:drained b:drained",
+       .when_full = TW_WHEN_FULL_FAIL, .queue_capacity = 2)
+/* The drain is applied, and nothing is handed over before the turn of idle. */
+SCRIPT(inline, drained_handle_can_still_be_stopped_or_reset,
+       "after a 9; after b 9; after c 9; drain; flush; pending = 0; stop a; reset b 0.5; flush;"
+       "idle -> b:drained c:drained")
+SCRIPT(inline, drained_key_is_free_before_its_value_is_handed_over,
+       "set a1 1; drain; left a = NOT_FOUND; move a 1ns; add a2 1; set a3 1; pending = 1;"
+       "pass 1 => a1:drained a2:replaced a3@1")
+SCRIPT(inline, value_replaced_between_two_drains_is_released_between_them,
+       "set a1 1; drain; set a2 1; set a3 1; drain; idle => a1:drained a2:replaced a3:drained")
 
 enum { DRAINS = 300 }; /* more than the owner keeps apart */
 
@@ -32,54 +46,6 @@ RECORDED(inline, drains_in_a_row_give_each_value_back_in_their_order)
 	assert_all_drained(recorder);
 	for (size_t i = 0; i < DRAINS; i++)
 		assert_ptr_equal(event_at(recorder, i).value, VALUE(i));
-}
-
-RECORDED(by_caller, drain_that_finds_the_queue_full_is_refused, .when_full = TW_WHEN_FULL_FAIL,
-	 .queue_capacity = 2)
-{
-	set_timer(recorder, "a", 1, INTERVAL);
-	set_timer(recorder, "b", 2, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_FULL);
-	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 1);
-	flush_wheel(recorder);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	assert_drained(recorder, 1);
-	assert_drained(recorder, 2);
-}
-
-/* The drain is applied, and nothing is handed over before the poll. */
-PROBED(inline, drained_handle_can_still_be_stopped_or_reset)
-{
-	struct probe probes[3] = {0};
-
-	probes_start_ms(recorder, probes, 1, 9, 9, 9);
-	assert_status(tw_drain(recorder->wheel, probe_drain, recorder), TW_OK);
-	flush_wheel(recorder);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	assert_status(probe_stop(&probes[0]), TW_OK);
-	assert_status(probe_reset(&probes[1], INTERVAL / 2), TW_OK);
-	flush_wheel(recorder);
-	settle(recorder);
-	assert_drained(recorder, 2);
-	assert_drained(recorder, 3);
-	assert_int_equal(event_count(recorder), 2);
-}
-
-RECORDED(inline, drained_key_is_free_before_its_value_is_handed_over)
-{
-	set_timer(recorder, "key", 1, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	assert_status(tw_contains(recorder->wheel, "key", 3, NULL), TW_NOT_FOUND);
-	assert_status(tw_move_timer(recorder->wheel, "key", 3, 1), TW_OK);
-	assert_status(tw_add_timer(recorder->wheel, "key", 3, VALUE(2), INTERVAL), TW_OK);
-	set_timer(recorder, "key", 3, INTERVAL);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-	pass_ticks(recorder, 1);
-	assert_order(recorder, 1, 2, 3);
-	assert_drained(recorder, 1);
-	assert_released(recorder, 2, TW_REPLACED);
-	assert_executed_at(recorder, 3, INTERVAL);
 }
 
 /* They are more than a turn hands over. */
@@ -124,18 +90,6 @@ RECORDED(ordered, what_a_drain_function_causes_comes_after_the_rest_of_its_drain
 	assert_released(recorder, 501, TW_REPLACED);
 	assert_int_equal(event_count(recorder), 401);
 	assert_ptr_equal(event_at(recorder, 400).value, VALUE(501));
-}
-
-/* A value is replaced between two drains. */
-RECORDED(inline, value_replaced_between_two_drains_is_released_between_them)
-{
-	set_timer(recorder, "a", 1, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	set_timer(recorder, "a", 2, INTERVAL);
-	set_timer(recorder, "a", 3, INTERVAL);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	assert_order(recorder, 1, 2, 3);
 }
 
 /* The only worker is busy until all of the drain waits for it. */

@@ -4,28 +4,17 @@
 
 #include "support/memory.h"
 #include "support/probe.h"
+#include "support/script.h"
 
-PROBED(everywhere, at_the_end_of_the_clock_now_is_now_and_later_is_never)
-{
-	struct probe probes[5] = {0};
-
-	probe_start(recorder, &probes[4], 5, INT64_MAX);
-	advance_to(recorder, INT64_MAX);
-	probe_start(recorder, &probes[0], 1, 0);
-	probe_start(recorder, &probes[1], 2, -1);
-	probe_start(recorder, &probes[2], 3, 1);
-	probe_start(recorder, &probes[3], 4, INT64_MAX);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 1, INT64_MAX);
-	assert_executed_at(recorder, 2, INT64_MAX);
-	assert_status(probe_reset(&probes[4], INTERVAL), TW_OK);
-	advance(recorder, TW_HOUR);
-	assert_int_equal(event_count(recorder), 2);
-	assert_status(probe_reset(&probes[4], 0), TW_OK);
-	advance(recorder, 0);
-	assert_executed_at(recorder, 5, INT64_MAX);
-	assert_int_equal(tw_pending(recorder->wheel), 2);
-}
+SCRIPT(everywhere, at_the_end_of_the_clock_now_is_now_and_later_is_never,
+       "after e never; advance never; after a 0; after b -1; after c 1; after d never;"
+       "advance 0 -> a@never b@never; reset e 1; advance 1h; reset e 0; advance 0 -> e@never;"
+       "pending = 2")
+SCRIPT(by_caller, full_queue_refuses_handles_but_no_reset_and_no_stop,
+       "after a 3; after b 3; after c 3; after d 3; after e 3; after f 3; after g 3; after h 3;"
+       "after i 0 = FULL; stop d; reset e 1; reset g 4; reset d 1 = NOT_FOUND; advance 0;"
+       "reset f 2; after i 3; pass 9 -> e@1 f@2 a@3 b@3 c@3 h@3 i@3 g@4",
+       .queue_capacity = 8, .when_full = TW_WHEN_FULL_FAIL)
 
 TEST(everywhere, wheel_of_a_nanosecond_fires_at_the_last_ones_of_the_clock)
 {
@@ -65,31 +54,6 @@ PROBED(everywhere, periods_as_long_as_the_clock_do_not_overflow)
 	pass_ticks(recorder, 5);
 	assert_in_range(often.runs, 5, 6);
 	assert_int_equal(once.runs, 1);
-}
-
-PROBED(by_caller, full_queue_refuses_handles_but_no_reset_and_no_stop, .queue_capacity = 8,
-       .when_full = TW_WHEN_FULL_FAIL)
-{
-	static const int ticks[9] = {3, 3, 3, 3, 1, 2, 4, 3, 3};
-	struct probe probes[9] = {0};
-	struct tw_timer timer = {77};
-
-	for (uintptr_t i = 0; i < 8; i++)
-		probe_start(recorder, &probes[i], i, 3 * INTERVAL);
-	assert_status(tw_after_func(recorder->wheel, 0, probe_run, &probes[8], &timer), TW_FULL);
-	assert_int_equal(timer.id, 0);
-	assert_status(probe_stop(&probes[3]), TW_OK);
-	assert_status(probe_reset(&probes[4], INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[6], 4 * INTERVAL), TW_OK);
-	assert_status(probe_reset(&probes[3], INTERVAL), TW_NOT_FOUND);
-	advance(recorder, 0);
-	assert_status(probe_reset(&probes[5], 2 * INTERVAL), TW_OK);
-	probe_start(recorder, &probes[8], 8, 3 * INTERVAL);
-	pass_ticks(recorder, 9);
-	for (uintptr_t i = 0; i < 9; i++)
-		if (i != 3)
-			assert_executed_at(recorder, i, ticks[i] * INTERVAL);
-	assert_not_returned(recorder, 3);
 }
 
 PROBED(everywhere, no_call_hangs_on_a_queue_full_of_handles, .queue_capacity = 4)

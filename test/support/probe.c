@@ -67,13 +67,6 @@ void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t numbe
 	assert_true(probe->timer.id != 0);
 }
 
-void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t first,
-		      const int *delays, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		probe_start(recorder, &probes[i], first + i, delays[i] * TW_MILLISECOND);
-}
-
 void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		  tw_duration first, tw_duration period)
 {
@@ -137,13 +130,6 @@ void probes_wait(struct recorder *recorder, struct probe held[2], struct probe *
 		probe_start(recorder, &probes[i], i, INTERVAL);
 	hold_workers(recorder, held);
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-}
-
-void let_workers_go(struct recorder *recorder, struct probe held[2])
-{
-	gate_open(&held[0].gate);
-	gate_open(&held[1].gate);
-	settle(recorder);
 }
 
 void assert_runs_ms_(struct recorder *recorder, uintptr_t number, const int *times, size_t count,

@@ -44,12 +44,6 @@ void probe_drain(void *recorder, const struct tw_task *task);
 /* These calls must succeed. Only the main thread may make them. */
 void probe_start(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		 tw_duration delay);
-/* Starts probes[0], probes[1], … as first, first + 1, …; delays are ms, which are ticks. */
-#define probes_start_ms(recorder, probes, first, ...)                         \
-	probes_start_ms_(recorder, probes, first, (const int[]){__VA_ARGS__}, \
-			 sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
-void probes_start_ms_(struct recorder *recorder, struct probe *probes, uintptr_t first,
-		      const int *delays, size_t count);
 /* Repeats a probe with TW_MISSED_BURST. */
 void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t number,
 		  tw_duration first, tw_duration period);
@@ -64,7 +58,6 @@ void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t 
 /* Stops the workers, and has `count` probes, from 0 on, wait in the pool. */
 void probes_wait(struct recorder *recorder, struct probe held[2], struct probe *probes,
 		 size_t count);
-void let_workers_go(struct recorder *recorder, struct probe held[2]);
 
 /* Checks that it has run at exactly these times in milliseconds, which are ticks. */
 #define assert_runs_ms(recorder, number, ...)                         \
