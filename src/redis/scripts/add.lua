@@ -1,7 +1,8 @@
--- with: hint
+-- with: hint group
 -- Adds tasks, one after the other. ARGV: for each its mode (any, new, replace), key, at, delay and
 -- record. Returns for each its due time, or -1: it exists, -2: it doesn't. This is the script that
--- runs most often, so it does without functions.
+-- runs most often, so it does without functions, unless the shard has groups.
+local group = redis.call('EXISTS', KEYS[11]) == 1 and grouping()
 local answers = {}
 local added = 0
 local earliest
@@ -17,6 +18,10 @@ for i = 1, #ARGV - 2, 5 do
 	-- As text: Redis would print a number as one with a fraction, which takes longer.
 	local score, answer = string.format('%d', due), due
 
+	if group and mode ~= 'new' then
+		-- It may have a place in a group's queue.
+		group.leave(key, redis.call('ZSCORE', KEYS[1], key))
+	end
 	if mode == 'new' then
 		if redis.call('ZADD', KEYS[1], 'NX', score, key) == 0 then
 			answer = -1

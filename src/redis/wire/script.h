@@ -30,7 +30,7 @@ struct script {
 
 /* The list calls X(name, keys, repeatable, lasting, hints, at_full_memory, shape) for each. */
 #define SCRIPT_LIST(X)                                                    \
-	X(add, 9, false, true, true, false, "[*i]")                       \
+	X(add, 12, false, true, true, false, "[*i]")                      \
 	X(every, 12, false, true, true, false, "i")                       \
 	X(group_add, 12, false, true, true, false, "[*i]")                \
 	X(latest, 12, false, true, true, false, "i")                      \
