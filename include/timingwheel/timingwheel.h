@@ -898,7 +898,7 @@ struct tw_stats {
 	uint64_t workers;    /* threads that run tasks, now */
 	/* Bytes of memory for timers, their index and the queue, as far as the wheel knows: all
 	 * that the wheel has from the system, and the part that timers use. Memory from malloc is
-	 * not counted: timers with keys over 912 bytes, and the schedules of periodic timers. */
+	 * not counted: timers with keys over 920 bytes, and the schedules of periodic timers. */
 	uint64_t memory;
 	uint64_t memory_in_use;
 	struct tw_percentiles lateness;      /* lateness of the tasks begun, as tw_task has it */

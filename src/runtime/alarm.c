@@ -433,7 +433,7 @@ static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 		return ALARM_END;
 	if (!(word & ARMED))
 		return ALARM_KEEP;
-	alarm->timer.by_tick = word & NOW;
+	alarm->timer.is_for_now = word & NOW;
 	alarm->timer.deadline = alarm_deadline(alarm);
 	return ALARM_FILE;
 }

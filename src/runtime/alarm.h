@@ -36,16 +36,17 @@ struct schedule {
 	struct cron_follower follower[]; /* one, or none */
 };
 
-/* 88 bytes. */
+/* 80 bytes. */
 struct alarm {
 	struct timer timer; /* value: the argument */
+	/* In a handle, the word and the deadline lie in one cache line. */
+	_Atomic uint64_t word;        /* generation and flags: see alarm.c */
+	_Atomic tw_duration deadline; /* by its last set */
+	struct inbox_link change;     /* in the inbox of the table */
 	union {
 		run_fn *function;          /* its run, or what a close is given */
 		struct schedule *schedule; /* where the class is TIMER_PERIODIC */
 	};
-	_Atomic uint64_t word;        /* generation and flags: see alarm.c */
-	_Atomic tw_duration deadline; /* by its last set */
-	struct inbox_link change;     /* in the inbox of the table */
 };
 
 /* What a struct tw_alarm has in it. */

@@ -71,7 +71,7 @@ static void owner_renew(struct owner *owner, struct keyed_timer *old, void *valu
 
 	old->timer.value = value;
 	old->timer.deadline = deadline;
-	wheel_moved(owner->pending.wheel, &old->timer, before, false);
+	wheel_moved(owner->pending.wheel, &old->timer, before);
 }
 
 static void owner_replace(struct owner *owner, struct keyed_timer *old, struct keyed_timer *timer)
@@ -125,7 +125,7 @@ static INLINED void owner_move(struct owner *owner, const struct command *comman
 	timer->timer.deadline = command->time;
 	counter_add_ordered(&owner->out.counts.moved, 1);
 	if (command->kind == COMMAND_MOVE) {
-		wheel_moved(owner->pending.wheel, &timer->timer, before, false);
+		wheel_moved(owner->pending.wheel, &timer->timer, before);
 		return;
 	}
 	owner_fire_now(owner, timer);

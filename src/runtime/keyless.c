@@ -36,9 +36,7 @@ static void owner_file(struct owner *owner, struct alarm *alarm)
 {
 	struct timer *timer = &alarm->timer;
 
-	/* One for now is due at any tick. */
-	timer->tick = 0;
-	if (owner->in.in_dispatch && (timer->class != TIMER_PERIODIC || timer->by_tick) &&
+	if (owner->in.in_dispatch && (timer->class != TIMER_PERIODIC || timer->is_for_now) &&
 	    wheel_is_due(owner->pending.wheel, timer)) {
 		timer_set_place(timer, TIMER_IN_NEXT_TURN);
 		list_append(&owner->next_timers, &timer->link);

@@ -21,7 +21,7 @@ static bool workers_are_valid(const struct tw_options *options)
 
 static bool options_are_valid(const struct tw_options *options)
 {
-	return wheel_layout_name(options->layout) && options->clock <= TW_CLOCK_MANUAL &&
+	return options->layout <= TW_LAYOUT_ROUNDS && options->clock <= TW_CLOCK_MANUAL &&
 	       options->drive <= TW_DRIVE_CALLER && options->when_full <= TW_WHEN_FULL_FAIL &&
 	       workers_are_valid(options) && options->patience_for_worker >= 0 &&
 	       options->queue_capacity <= TW_QUEUE_CAPACITY_MAX &&

@@ -5,6 +5,7 @@
 
 #include "ask.h"
 #include "keyless.h"
+#include "walk.h"
 
 /* The drive has begun. */
 static void wheel_drive(struct tw_wheel *wheel)
@@ -149,6 +150,43 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
 		return TW_INVALID;
 	return wheel_ask(wheel, &question);
+}
+
+/* Visits all that is pending. The owner copies some timers a turn; the caller visits the copies
+ * meanwhile, and asks for the next ones. */
+static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_visit_fn *visit,
+				 void *context)
+{
+	while (walk->position != WALK_END) {
+		struct question question = {.kind = QUESTION_WALK, .walk = walk};
+		enum tw_status status = wheel_state(wheel);
+
+		if (status == TW_OK)
+			status = wheel_ask(wheel, &question);
+		if (status != TW_OK)
+			return status;
+		if (!job_visit(&wheel->owner.out.target, visit, context, walk->timers, walk->count))
+			return TW_OK;
+		if (!walk_grow(walk))
+			return TW_NO_MEMORY;
+	}
+	return TW_OK;
+}
+
+enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context)
+{
+	enum tw_status status = wheel_state(wheel);
+	struct walk walk;
+
+	if (status != TW_OK)
+		return status;
+	if (!visit)
+		return TW_INVALID;
+	if (!walk_init(&walk))
+		return TW_NO_MEMORY;
+	status = wheel_walk(wheel, &walk, visit, context);
+	walk_destroy(&walk);
+	return status;
 }
 
 /* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The timer store is one slab for each size class, and malloc for larger timers. A key of up to 24
- * bytes makes a timer of two cache lines, up to 80 bytes one of three, up to 912 bytes one of at
+ * bytes makes a timer of two cache lines, up to 88 bytes one of three, up to 920 bytes one of at
  * most sixteen. Slabs recycle these timers and give memory back to the system. Timers with longer
  * keys come from malloc.
  */
@@ -51,7 +51,7 @@ static void timer_fill(struct keyed_timer *timer, uint8_t size_class, const void
 	unsigned char *place = key_size <= TIMER_SMALL_KEY ? timer->small_key : timer->large_key;
 
 	timer->timer.class = size_class;
-	timer->timer.by_tick = false;
+	timer->timer.is_for_now = false;
 	timer->hh.key = place;
 	timer->hh.keylen = (unsigned)key_size;
 	timer->hh.hashv = hash;

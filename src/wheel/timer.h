@@ -50,7 +50,7 @@ enum timer_place {
 	TIMER_AWAY          /* in none of the owner's lists */
 };
 
-/* The part of a timer that the wheel and the pool touch. It has 56 bytes. */
+/* The part of a timer that the wheel and the pool touch. It has 48 bytes. */
 struct timer {
 	tw_duration deadline; /* nanoseconds, not rounded to a tick */
 	struct list link;     /* in a slot, later in a batch of jobs */
@@ -59,13 +59,12 @@ struct timer {
 		struct drain *drain; /* for TIMER_DRAIN */
 	};
 	void *value;        /* the value of a key, or the argument of a handle or alarm */
-	uint64_t tick;      /* the wheel's, where `by_tick` */
 	uint8_t job;        /* enum timer_job */
 	uint8_t reason;     /* enum tw_reason */
 	uint8_t wait_group; /* in the pool: the parity of the group that counts it */
 	uint8_t class;      /* enum timer_class, or a size class of a keyed timer */
 	union {
-		bool by_tick;       /* in the wheel: due at `tick`, whatever the deadline */
+		bool is_for_now;    /* in the wheel: due, whatever the deadline */
 		uint8_t batch_size; /* in the first timer of a batch of jobs */
 	};
 	uint8_t place;  /* enum timer_place of a timer without a key */

@@ -59,13 +59,6 @@ static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 		wheel->due_until = wheel->now_time;
 }
 
-const char *wheel_layout_name(enum tw_layout layout)
-{
-	static const char *const names[] = {"levels", "rounds"};
-
-	return layout <= TW_LAYOUT_ROUNDS ? names[layout] : NULL;
-}
-
 struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
 			   bool ordered, tw_duration patience)
 {
@@ -109,13 +102,13 @@ uint64_t wheel_now(const struct wheel *wheel)
 
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
-	return timer->by_tick ? timer->tick <= wheel->now : timer->deadline <= wheel->now_time;
+	return timer->is_for_now || timer->deadline <= wheel->now_time;
 }
 
 /* Files a timer that is not due. */
 static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
-	uint64_t tick = timer->by_tick ? timer->tick : tick_after(&wheel->ticks, timer->deadline);
+	uint64_t tick = tick_after(&wheel->ticks, timer->deadline);
 
 	if (wheel->has_rounds)
 		rounds_place(wheel, timer, tick);
@@ -148,9 +141,6 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
 		timer->sequence = ++wheel->sequence;
-	/* That makes each move take it from where its tick has put it. */
-	if (timer->by_tick && wheel->due_until < timer->deadline)
-		wheel->due_until = timer->deadline;
 	if (!wheel_is_due(wheel, timer))
 		wheel_place_in_slot(wheel, timer);
 	else if (wheel->ordered)
@@ -173,11 +163,10 @@ bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_durati
 	return before - wheel->now_time <= wheel->early_after;
 }
 
-void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick)
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before)
 {
-	if (by_tick || wheel_move_unlinks(wheel, before, timer->deadline)) {
+	if (wheel_move_unlinks(wheel, before, timer->deadline)) {
 		list_remove(&timer->link);
-		timer->by_tick = by_tick;
 		wheel_place(wheel, timer);
 	} else if (wheel->ordered) {
 		timer->sequence = ++wheel->sequence;
@@ -440,8 +429,7 @@ static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t 
 static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *timer)
 {
 	assert(wheel->now > 0);
-	return timer->by_tick ? timer->tick < wheel->now
-			      : timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
+	return timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
 }
 
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)

@@ -21,8 +21,6 @@
 
 struct wheel;
 
-/* Returns the layout's name, or NULL if there is no such layout. */
-const char *wheel_layout_name(enum tw_layout layout);
 /*
  * Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory.
  *
@@ -38,13 +36,13 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 /* Touches no timer. */
 void wheel_destroy(struct wheel *wheel);
 
-/* Adds a timer whose `deadline` and `by_tick` are set. It expires at its `tick` if `by_tick`, else
- * at the first tick that is not before the deadline; as soon as it can if that tick has come. */
+/* Adds a timer whose `deadline` and `is_for_now` are set. It expires at the first tick that is not
+ * before the deadline; as soon as it can if that tick has come, or if it is for now. */
 void wheel_add(struct wheel *wheel, struct timer *timer);
-/* Moves a timer whose deadline has been changed from `before`, or which has got a tick. */
-void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before, bool by_tick);
-/* Returns whether wheel_moved(), without by_tick, takes a timer out of its list when its deadline
- * changes from `before` to `after`. If not, the move touches only the line of the deadline. */
+/* Moves a timer that is not for now, whose deadline has been changed from `before`. */
+void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before);
+/* Returns whether wheel_moved() takes a timer out of its list when its deadline changes from
+ * `before` to `after`. If not, the move touches only the line of the deadline. */
 bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after);
 /* Returns whether the timer is due at the wheel's present tick. */
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer);

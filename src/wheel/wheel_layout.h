@@ -4,6 +4,7 @@
 #ifndef WHEEL_LAYOUT_H
 #define WHEEL_LAYOUT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -87,13 +88,45 @@ static inline bool wheel_slot_is_empty(const struct list *slot)
 }
 
 /* Takes a slot that came up, whose timers are to be re-filed. */
-void wheel_take_coming(struct wheel *wheel, struct list *slot);
+static inline void wheel_take_coming(struct wheel *wheel, struct list *slot)
+{
+	int free = WHEEL_COMING - 1;
+
+	if (wheel_slot_is_empty(slot))
+		return;
+	if (wheel->coming_used != UINT64_MAX)
+		free = __builtin_ctzll(~wheel->coming_used);
+	list_append_all(&wheel->coming[free], slot);
+	wheel->coming_used |= (uint64_t)1 << free;
+}
+
 /* Takes a slot that came up, whose timers are due, or most of them. */
-void wheel_take_due(struct wheel *wheel, struct list *slot);
+static inline void wheel_take_due(struct wheel *wheel, struct list *slot)
+{
+	if (wheel->ordered)
+		wheel_take_coming(wheel, slot);
+	else if (!wheel_slot_is_empty(slot))
+		list_append_all(&wheel->due, slot);
+}
 
 /* Asserts that the links of a list or slot are right, and that no timer in it is due before tick
  * `first`. Returns the number of timers. */
-size_t wheel_check_list(const struct wheel *wheel, const struct list *list, uint64_t first);
+static inline size_t wheel_check_list(const struct wheel *wheel, const struct list *list,
+				      uint64_t first)
+{
+	size_t count = 0;
+
+	(void)wheel;
+	(void)first;
+	if (!list->next)
+		return 0;
+	for (struct list *link = list->next; link != list; link = link->next, count++) {
+		assert(link->next->previous == link);
+		assert(first == 0 ||
+		       tick_after(&wheel->ticks, timer_of_link(link)->deadline) >= first);
+	}
+	return count;
+}
 
 /* Links a timer into a slot or into `due`, as the last one. In a wheel that is not ordered a
  * periodic timer becomes the first, so that no crowd in its tick delays it. */

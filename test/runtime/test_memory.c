@@ -213,7 +213,7 @@ TEST(once, keys_of_many_lengths_in_turn_leave_nothing_behind)
 TEST(once, statistics_report_memory)
 {
 	struct storm storm = storm_open((struct tw_options){0}, true);
-	uint64_t needed = TIMERS * 88u;
+	uint64_t needed = TIMERS * 80u;
 	struct tw_stats stats;
 
 	assert_int_equal(storm_stats(&storm).memory_in_use, 0);
@@ -315,7 +315,7 @@ TEST(once, ids_from_before_memory_came_back_stay_invalid)
 				assert_int_equal(tw_timer_stop(storm.wheel, all[i]), TW_NOT_FOUND);
 		assert_int_equal(tw_pending(storm.wheel), TIMERS);
 		storm_pass(&storm);
-		WAIT_UNTIL(storm_stats(&storm).memory <= TIMERS * 88u / 5 + kept);
+		WAIT_UNTIL(storm_stats(&storm).memory <= TIMERS * 80u / 5 + kept);
 	}
 	memory = storm_stats(&storm).memory;
 	for (size_t i = 0; i < ALL; i++) {

@@ -47,10 +47,10 @@ struct world {
 	const struct kind *kind;
 	size_t slots;
 	struct random random;
-	bool lags;   /* advances while busy: timers may be late */
-	bool checks; /* checks the invariants after each operation */
-	bool scans;  /* scans all entries at each tick */
-	bool ticked; /* some timers have a tick beside their deadline */
+	bool lags;    /* advances while busy: timers may be late */
+	bool checks;  /* checks the invariants after each operation */
+	bool scans;   /* scans all entries at each tick */
+	bool hurries; /* some timers are for now, whatever their deadline */
 	size_t size;
 	size_t pending;
 	uint64_t sequence;  /* the last command's */
@@ -65,8 +65,7 @@ struct world {
 static struct world world_open(const struct kind *kind, size_t slots, size_t size,
 			       struct random random)
 {
-	struct world world = {
-		.kind = kind, .slots = slots, .random = random, .ticked = true, .size = size};
+	struct world world = {.kind = kind, .slots = slots, .random = random, .size = size};
 
 	world.wheel = wheel_create(kind->layout, slots, &ticks, kind->ordered, PATIENCE);
 	world.entries = calloc(size, sizeof(*world.entries));
@@ -112,48 +111,9 @@ static void command(struct world *world, size_t i, uint64_t expiry)
 	entry->sequence = ++world->sequence;
 }
 
-/* Sets the timer's deadline. In some worlds it sets a tick and a random deadline instead, and
- * returns true. */
-static bool set_deadline(struct world *world, struct timer *timer, uint64_t expiry)
+static tw_duration deadline_at(uint64_t expiry)
 {
-	bool by_tick =
-		world->ticked && expiry < TW_FOREVER - 10 && random_below(&world->random, 4) == 0;
-
-	if (by_tick)
-		timer->tick = expiry;
-	if (by_tick)
-		expiry += random_below(&world->random, 10);
-	timer->deadline = expiry < TICK_NEVER ? (tw_duration)expiry : TW_FOREVER;
-	return by_tick;
-}
-
-static void add(struct world *world, size_t i, uint64_t expiry)
-{
-	struct timer *timer = timer_at(world, i);
-
-	command(world, i, expiry);
-	world->entries[i].pending = true;
-	world->pending++;
-	timer->by_tick = set_deadline(world, timer, expiry);
-	wheel_add(world->wheel, timer);
-	look_after(world);
-}
-
-static void move(struct world *world, size_t i, uint64_t expiry)
-{
-	struct timer *timer = timer_at(world, i);
-	struct list link = timer->link;
-	tw_duration before = timer->deadline;
-	bool unlinks;
-	bool by_tick;
-
-	command(world, i, expiry);
-	by_tick = set_deadline(world, timer, expiry);
-	unlinks = by_tick || wheel_move_unlinks(world->wheel, before, timer->deadline);
-	wheel_moved(world->wheel, timer, before, by_tick);
-	if (!unlinks)
-		assert_memory_equal(&timer->link, &link, sizeof(link));
-	look_after(world);
+	return expiry < TICK_NEVER ? (tw_duration)expiry : TW_FOREVER;
 }
 
 static void take_from_model(struct world *world, struct entry *entry)
@@ -167,6 +127,38 @@ static void remove_at(struct world *world, size_t i)
 {
 	take_from_model(world, &world->entries[i]);
 	wheel_remove(timer_at(world, i));
+	look_after(world);
+}
+
+static void add(struct world *world, size_t i, uint64_t expiry)
+{
+	struct timer *timer = timer_at(world, i);
+
+	timer->is_for_now = world->hurries && random_below(&world->random, 8) == 0;
+	command(world, i, timer->is_for_now ? 0 : expiry);
+	world->entries[i].pending = true;
+	world->pending++;
+	timer->deadline = deadline_at(expiry);
+	wheel_add(world->wheel, timer);
+	look_after(world);
+}
+
+static void move(struct world *world, size_t i, uint64_t expiry)
+{
+	struct timer *timer = timer_at(world, i);
+	struct list link = timer->link;
+	tw_duration before = timer->deadline;
+
+	if (timer->is_for_now) {
+		remove_at(world, i);
+		add(world, i, expiry);
+		return;
+	}
+	command(world, i, expiry);
+	timer->deadline = deadline_at(expiry);
+	wheel_moved(world->wheel, timer, before);
+	if (!wheel_move_unlinks(world->wheel, before, timer->deadline))
+		assert_memory_equal(&timer->link, &link, sizeof(link));
 	look_after(world);
 }
 
@@ -423,7 +415,7 @@ static void for_each_world(const struct kind *kind, size_t size, void (*run)(str
 		struct world world =
 			world_open(kind, slot_counts[i], size, random_from(seed, slot_counts[i]));
 
-		world.scans = true;
+		world.scans = world.hurries = true;
 		run(&world);
 		world_close(&world);
 	}
@@ -531,7 +523,6 @@ static struct world open_shuffled(const struct kind *kind, size_t size)
 	struct world world = world_open(kind, 64, size, random_from(seed_choose(), 1));
 
 	/* After a timer with a tick, each move would take its timer to the end. */
-	world.ticked = false;
 	for (size_t i = 0; i < size; i++)
 		add(&world, i, 50);
 	for (size_t i = 0; i < 2 * size; i++)
@@ -706,7 +697,6 @@ static struct world open_crowd_at(const struct kind *kind, uint64_t tick)
 {
 	struct world world = world_open(kind, 16, 1000, random_from(1, 1));
 
-	world.ticked = false;
 	world.lags = true;
 	for (size_t i = 2; i < 500; i++)
 		add(&world, i, tick);
@@ -1028,7 +1018,7 @@ TEST(all, timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline)
 		wheel_add(wheel, &never);
 		wheel_add(wheel, &moved);
 		moved.deadline = cases[i].deadline;
-		wheel_moved(wheel, &moved, before, false);
+		wheel_moved(wheel, &moved, before);
 		while (count < 2) {
 			if (!wheel_is_busy(wheel))
 				wheel_advance(wheel, wheel_next_tick(wheel));
