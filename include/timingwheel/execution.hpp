@@ -20,23 +20,8 @@
 
 #if __has_include(<stdexec/execution.hpp>)
 #include <stdexec/execution.hpp>
-
-namespace tw::detail
-{
-namespace execution = stdexec;
-using stdexec::get_stop_token;
-} /* namespace tw::detail */
 #else
 #include <execution>
-#ifndef __cpp_lib_senders
-#error "timingwheel/execution.hpp needs std::execution or stdexec"
-#endif
-
-namespace tw::detail
-{
-namespace execution = std::execution;
-using std::get_stop_token;
-} /* namespace tw::detail */
 #endif
 
 namespace tw
@@ -45,42 +30,48 @@ namespace tw
 namespace detail
 {
 
+#if __has_include(<stdexec/execution.hpp>)
+namespace execution = stdexec;
+using stdexec::get_stop_token;
+#elif defined(__cpp_lib_senders)
+namespace execution = std::execution;
+using std::get_stop_token;
+#else
+#error "timingwheel/execution.hpp needs std::execution or stdexec"
+#endif
+
+/* Is constructed in place, and not moved. */
 template <class Receiver> struct sleep_operation {
 	using operation_state_concept = execution::operation_state_t;
 	using token = std::remove_cvref_t<decltype(get_stop_token(
 		execution::get_env(std::declval<const Receiver &>())))>;
 
-	sleep_operation(home *wheel, length delay, Receiver &&receiver)
-		: receiver_(std::move(receiver)),
-		  sleep_(wheel, delay, get_stop_token(execution::get_env(receiver_)), *this)
-	{
-	}
-	sleep_operation(sleep_operation &&) = delete;
+	home *wheel;
+	length delay;
+	Receiver receiver;
+	sleep<token, std::reference_wrapper<sleep_operation>> asleep{
+		wheel, delay, get_stop_token(execution::get_env(receiver)), *this};
 
 	void start() &noexcept
 	{
-		if (!sleep_.begin())
+		if (!asleep.begin())
 			(*this)();
 	}
 	/* Completes. */
 	void operator()() noexcept
 	{
-		tw_status status = sleep_.finish();
+		tw_status status = asleep.finish();
 
 		if (status == TW_REARMED || status == TW_CLOSED)
-			return execution::set_stopped(std::move(receiver_));
+			return execution::set_stopped(std::move(receiver));
 		if (status == TW_OK)
-			return execution::set_value(std::move(receiver_));
+			return execution::set_value(std::move(receiver));
 		try {
 			check(status);
 		} catch (...) {
-			execution::set_error(std::move(receiver_), std::current_exception());
+			execution::set_error(std::move(receiver), std::current_exception());
 		}
 	}
-
-      private:
-	Receiver receiver_;
-	sleep<token, std::reference_wrapper<sleep_operation>> sleep_;
 };
 
 } /* namespace detail */
@@ -97,7 +88,7 @@ struct sleep_sender {
 
 	template <class Receiver> auto connect(Receiver receiver) const noexcept
 	{
-		return detail::sleep_operation<Receiver>(wheel, delay, std::move(receiver));
+		return detail::sleep_operation<Receiver>{wheel, delay, std::move(receiver)};
 	}
 };
 

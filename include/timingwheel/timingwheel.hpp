@@ -13,12 +13,11 @@
  *
  * (gcc 12 miscompiles a co_await with a temporary argument inside a condition.)
  *
- * What timingwheel.h and cron.h say of a call, its threads and its costs, holds for the member of
- * that name. Constructors, members that return a handle, and sleeps throw std::bad_alloc for
- * TW_NO_MEMORY and std::system_error for other statuses; compiled with -fno-exceptions, they call
- * std::terminate. Other members return the status; wheel::set and wheel::add throw std::bad_alloc
- * if there is no memory for the function. Delays are rounded up to nanoseconds; one that is too
- * long for them never ends.
+ * What timingwheel.h and cron.h say of a call holds for the member of that name. Constructors,
+ * members that return a handle, and sleeps throw std::bad_alloc for TW_NO_MEMORY and
+ * std::system_error for other statuses; compiled with -fno-exceptions, they call std::terminate.
+ * Other members return the status; wheel::set and wheel::add throw std::bad_alloc if there is no
+ * memory for the function. Delays are rounded up to nanoseconds; one that is too long never ends.
  *
  * A function is any object that can be moved and called, without arguments or, for a timer by
  * handle, with a tw::handle. It keeps its state from run to run. It is destroyed after its last
@@ -66,7 +65,6 @@ namespace tw
 
 namespace detail
 {
-
 /* Is never destroyed. */
 union category_place {
 	struct status_category final : std::error_category {
@@ -84,7 +82,6 @@ union category_place {
 	{
 	}
 };
-
 } /* namespace detail */
 
 /* Holds the category. A weak symbol is one for a program and its libraries. So is a static variable
@@ -126,9 +123,8 @@ constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) no
 	constexpr std::intmax_t by = std::nano::den / shared, of = Period::den / shared;
 
 	if constexpr (std::is_integral_v<Rep> && sizeof(Rep) <= 8) {
-		using product = std::conditional_t<Period::num == 1, Rep, wide>;
-		const auto units = static_cast<product>(time.count()) * Period::num;
-		const wide rest = static_cast<wide>(units % of) * by;
+		const wide units = static_cast<wide>(time.count()) * Period::num;
+		const wide rest = units % of * by;
 		tw_duration all = 0;
 
 		if (__builtin_mul_overflow(units / of, by, &all) ||
@@ -166,17 +162,13 @@ namespace detail
 /* Is the argument of a timer, or the value of a key, that this header sets. */
 struct job {
 	/* Says where a sleep is, or whether a periodic function is called now. */
-	enum phase : unsigned char { BEGINNING, ASLEEP, ENDED, LEAVING, RUNNING, STOPPED };
+	enum phase : unsigned char { IDLE, BEGINNING, ASLEEP, ENDED, LEAVING, RUNNING, STOPPED };
 
-	std::atomic<phase> at = BEGINNING;
+	std::atomic<phase> at = IDLE;
+	tw_status status = TW_OK; /* says how a sleep has ended */
 
 	virtual ~job() = default;
 	virtual void run() = 0;
-	/* Prepares for close(), which a stop or a drain calls if this returns true. */
-	virtual bool claim() noexcept
-	{
-		return true;
-	}
 	/* Ends a job that will not run. */
 	virtual void close()
 	{
@@ -224,23 +216,28 @@ struct home : std::enable_shared_from_this<home> {
 		home *self = static_cast<home *>(context);
 		job *one = static_cast<job *>(task->value);
 
-		if (task->key || task->run == self->run) {
-			std::unique_lock hold(self->lock);
-
-			if (self->left.erase(task->timer.id) || !one->claim())
-				return;
-			hold.unlock();
-			act_on<&job::close>(one);
-		} else if (self->options.release) {
-			self->options.release(self->options.context, task, reason);
+		if (!task->key && task->run != self->run) {
+			if (self->options.release)
+				self->options.release(self->options.context, task, reason);
+			return;
 		}
+		std::unique_lock hold(self->lock);
+		if (self->left.erase(task->timer.id))
+			return;
+		one->status = TW_CLOSED;
+		/* acq_rel: as in sleep::begin() */
+		const job::phase at = one->at.exchange(job::ENDED, std::memory_order_acq_rel);
+		hold.unlock();
+		if (at != job::BEGINNING && at != job::LEAVING)
+			act_on<&job::close>(one);
 	}
-	/* Calls one of the options' functions that prepare threads. */
+	/* Calls one of the options' functions that prepare threads, if there is one. */
 	template <auto function> static void prepare(void *context, const char *name)
 	{
 		const tw_options &given = static_cast<home *>(context)->options;
 
-		(given.*function)(given.context, name);
+		if (given.*function)
+			(given.*function)(given.context, name);
 	}
 	/* Ends the wheel in this thread or, in a function of the wheel, in a thread of its own. */
 	static void end(home *self)
@@ -290,30 +287,28 @@ class handle
 	{
 	}
 
-	/* Stops the timer as tw_timer_take does. With TW_OK the function is destroyed. If the timer
-	 * is periodic, TW_OK means that it is not called again: a call under way goes on, and the
-	 * function is destroyed after it, by the wheel. */
+	/* Stops the timer as tw_timer_take does. With TW_OK the function is destroyed or, if it is a
+	 * periodic timer's and is being called, will be after the call. */
 	tw_status stop() noexcept
 	{
-		void *argument;
+		void *argument = nullptr;
 		tw_status status = tw_timer_take(wheel(), id_, &argument);
-
-		if (status != TW_OK && status != TW_REARMED)
-			return status;
 		detail::job *one = static_cast<detail::job *>(argument);
+
 		if (status == TW_REARMED) {
-			/* acq_rel: whichever exchange comes later, here or at the end of the call,
-			 * destroys the function. */
+			/* acq_rel: the later exchange, this or the call's last, destroys it. */
 			if (one->at.exchange(detail::job::STOPPED, std::memory_order_acq_rel) ==
 			    detail::job::RUNNING)
 				return TW_OK;
 			wait(); /* the run is about to call it, and will not, or has called it */
+			status = TW_OK;
 		}
-		one->close();
-		return TW_OK;
+		if (status == TW_OK)
+			one->close();
+		return status;
 	}
-	/* Stops the timer, and waits for a call under way, but in that call. With TW_OK the
-	 * function is destroyed. Two calls that wait for each other hang. */
+	/* Stops the timer, and waits for a call under way, but in that call. Two calls that wait for
+	 * each other hang. */
 	tw_status stop_and_wait() noexcept
 	{
 		const tw_task *task = tw_current_task();
@@ -338,8 +333,8 @@ class handle
 	{
 		return home_ ? home_->wheel : nullptr;
 	}
-	/* Waits until the stopped timer is not running. In another function of the wheel the C
-	 * interface does not wait. */
+	/* Waits until the stopped timer is not running. In a function of the wheel the C interface
+	 * does not wait. */
 	void wait() const noexcept
 	{
 		while (tw_timer_stop_wait(wheel(), id_) == TW_RUNNING)
@@ -355,7 +350,7 @@ class handle
 class timer : public handle
 {
       public:
-	timer(handle started = {}) noexcept : handle(std::move(started))
+	timer(handle started = {}) noexcept : handle(started)
 	{
 		if (home_)
 			wheel_ = home_->weak_from_this();
@@ -396,20 +391,17 @@ struct cron : std::shared_ptr<tw_cron> {
 namespace detail
 {
 
-template <class F>
-concept function = std::invocable < std::decay_t<F>
-& > || std::invocable<std::decay_t<F> &, handle>;
+template <class F, class Called = std::decay_t<F> &>
+concept function = std::invocable<Called> || std::invocable<Called, handle>;
 
 /* Stands for what is not needed, and for a token that requests no stop. */
 struct nothing {
 	template <class> using callback_type = nothing;
 };
 
-/* Says what ends a function: its run, a stop of its timer, or its alarm. */
-enum class life { ONCE, PERIODIC, ALARM };
-
-/* Holds a function, and what its timer needs beside it. */
-template <life until, class F, class Extra> struct function_of : job {
+/* Holds a function, which its only run destroys or, if it repeats, its end. `extra` is what its
+ * timer needs beside it. */
+template <bool repeats, class F, class Extra> struct function_of : job {
 	home *wheel;
 	F function;
 	Extra extra;
@@ -418,12 +410,10 @@ template <life until, class F, class Extra> struct function_of : job {
 		: wheel(on), function(std::forward<decltype(given)>(given)), extra(std::move(more))
 	{
 	}
-
 	void run() override
 	{
 		/* acq_rel: as in handle::stop(), which destroys it if the stop comes before */
-		if (until == life::PERIODIC &&
-		    at.exchange(RUNNING, std::memory_order_acq_rel) == STOPPED)
+		if (repeats && at.exchange(RUNNING, std::memory_order_acq_rel) == STOPPED)
 			return;
 		const ending end{this};
 		if constexpr (std::invocable<F &>)
@@ -431,8 +421,6 @@ template <life until, class F, class Extra> struct function_of : job {
 		else
 			function(handle(wheel, tw_current_task()->timer));
 	}
-
-      private:
 	/* Is the end of a call, also by an exception. */
 	struct ending {
 		function_of *self;
@@ -440,9 +428,8 @@ template <life until, class F, class Extra> struct function_of : job {
 		~ending()
 		{
 			/* acq_rel: as in handle::stop() */
-			if (until == life::ONCE ||
-			    (until == life::PERIODIC &&
-			     self->at.exchange(ENDED, std::memory_order_acq_rel) == STOPPED))
+			if (!repeats ||
+			    self->at.exchange(ENDED, std::memory_order_acq_rel) == STOPPED)
 				delete self;
 		}
 	};
@@ -461,7 +448,7 @@ template <class Stopper> struct callback_for<std::stop_token, Stopper> {
  * The phase says which goes on: begin() and the end, the later of the two; the end and the destructor
  * of a frame that sleeps, the earlier one.
  */
-template <class Token, class Wake> class sleep : job, public std::suspend_always
+template <class Token, class Wake> class sleep final : job, public std::suspend_always
 {
       public:
 	sleep(home *wheel, length delay, Token token, Wake wake = {}) noexcept
@@ -473,12 +460,10 @@ template <class Token, class Wake> class sleep : job, public std::suspend_always
 		: sleep(other.home_, other.delay_, std::move(other.token_), other.wake_)
 	{
 	}
-	/* Takes the timer along. */
 	~sleep()
 	{
-		/* acquire, acq_rel: as in begin() */
-		if (at.load(std::memory_order_acquire) == ASLEEP &&
-		    at.exchange(LEAVING, std::memory_order_acq_rel) == ASLEEP)
+		/* acquire: as in begin() */
+		if (at.load(std::memory_order_acquire) == ASLEEP)
 			leave();
 	}
 
@@ -486,8 +471,8 @@ template <class Token, class Wake> class sleep : job, public std::suspend_always
 	 * the sleep is over, or failed. */
 	bool begin()
 	{
-		tw_status armed = TW_INVALID;
 		phase begun = BEGINNING;
+		tw_status armed = TW_INVALID;
 
 		/* relaxed: the timer publishes it */
 		at.store(is_stoppable ? BEGINNING : ASLEEP, std::memory_order_relaxed);
@@ -495,7 +480,7 @@ template <class Token, class Wake> class sleep : job, public std::suspend_always
 			armed = tw_after_func(home_->wheel, delay_.nanoseconds, home_->run,
 					      static_cast<job *>(this), &timer_);
 		if (armed != TW_OK) {
-			status_ = armed; /* not otherwise: a drain may have set it by now */
+			status = armed; /* not otherwise: a drain may have set it by now */
 			at.store(ENDED, std::memory_order_relaxed);
 			return false;
 		}
@@ -509,9 +494,8 @@ template <class Token, class Wake> class sleep : job, public std::suspend_always
 	/* Returns how the sleep has ended; TW_REARMED: a stop was requested. */
 	tw_status finish() noexcept
 	{
-		if constexpr (is_stoppable)
-			callback_.reset();
-		return status_;
+		callback_.reset();
+		return status;
 	}
 
 	bool await_suspend(Wake handle)
@@ -523,8 +507,8 @@ template <class Token, class Wake> class sleep : job, public std::suspend_always
 	{
 		if (finish() == TW_OK)
 			return true;
-		if (status_ != TW_REARMED)
-			check(status_);
+		if (status != TW_REARMED)
+			check(status);
 		return false;
 	}
 
@@ -540,51 +524,44 @@ template <class Token, class Wake> class sleep : job, public std::suspend_always
 
 			if (tw_timer_take(self->home_->wheel, self->timer_, &argument) != TW_OK)
 				return;
-			self->status_ = TW_REARMED;
+			self->status = TW_REARMED;
 			self->run();
 		}
 	};
 
-	/* Returns whether the coroutine is to be resumed, and not begin() or leave() to go on. */
-	bool end() noexcept
-	{
-		/* acq_rel: as in begin() */
-		if constexpr (is_stoppable)
-			return at.exchange(ENDED, std::memory_order_acq_rel) == ASLEEP;
-		/* release: the last touch; pairs with the acquire of a destructor. No exchange is
-		 * needed: with a destructor that comes between, the frame is gone, or never was. */
-		const phase old = at.load(std::memory_order_acquire);
-		at.store(ENDED, std::memory_order_release);
-		return old == ASLEEP;
-	}
 	void run() override
 	{
 		Wake wake = wake_; /* before another thread may destroy the sleep */
+		/* acq_rel: as in begin(); acquire, release: the last touch, pairs with a destructor.
+		 * If that comes between the two, the frame is gone, or never was. */
+		const phase old = is_stoppable ? at.exchange(ENDED, std::memory_order_acq_rel)
+					       : at.load(std::memory_order_acquire);
 
-		if (end())
+		if (!is_stoppable)
+			at.store(ENDED, std::memory_order_release);
+		if (old == ASLEEP)
 			wake();
-	}
-	bool claim() noexcept override
-	{
-		status_ = TW_CLOSED;
-		return end();
 	}
 	void close() override
 	{
 		wake_();
 	}
+	/* Takes the timer along. */
 	[[gnu::noinline, gnu::cold]] void leave() noexcept
 	{
-		tw_status status;
+		tw_status taken;
 		void *argument;
 
+		/* acq_rel: as in begin() */
+		if (at.exchange(LEAVING, std::memory_order_acq_rel) != ASLEEP)
+			return;
 		callback_.reset();
-		status = tw_timer_take(home_->wheel, timer_, &argument);
+		taken = tw_timer_take(home_->wheel, timer_, &argument);
 		/* A run that another thread has just begun leaves the sleep at once. */
-		while (status == TW_RUNNING && at.load(std::memory_order_acquire) == LEAVING)
+		while (taken == TW_RUNNING && at.load(std::memory_order_acquire) == LEAVING)
 			std::this_thread::yield();
 		std::lock_guard hold(home_->lock);
-		if (status != TW_OK && at.load(std::memory_order_acquire) == LEAVING)
+		if (taken != TW_OK && at.load(std::memory_order_acquire) == LEAVING)
 			home_->left.insert(timer_.id);
 	}
 
@@ -593,7 +570,6 @@ template <class Token, class Wake> class sleep : job, public std::suspend_always
 	[[no_unique_address]] Token token_;
 	Wake wake_;
 	tw_timer timer_;
-	tw_status status_ = TW_OK;
 	[[no_unique_address]] std::optional<typename callback_for<Token, stopper>::type> callback_;
 };
 
@@ -628,10 +604,8 @@ class wheel
 		made->options = options;
 		own.context = made.get();
 		own.release = home::take_back;
-		if (own.on_thread_start)
-			own.on_thread_start = home::prepare<&tw_options::on_thread_start>;
-		if (own.on_thread_end)
-			own.on_thread_end = home::prepare<&tw_options::on_thread_end>;
+		own.on_thread_start = home::prepare<&tw_options::on_thread_start>;
+		own.on_thread_end = home::prepare<&tw_options::on_thread_end>;
 		check(tw_create(
 			&made->wheel, interval.nanoseconds, slots,
 			[](void *, const tw_task *task) {
@@ -651,21 +625,21 @@ class wheel
 	/* Runs the function once, after the delay. */
 	template <detail::function F> handle after(length delay, F &&function)
 	{
-		return start(make<detail::life::ONCE>(std::forward<F>(function)), tw_after_func,
+		return start(make<false>(std::forward<F>(function)), tw_after_func,
 			     delay.nanoseconds);
 	}
 	/* Runs the function after `first` and then each period. */
 	template <detail::function F>
 	handle every(length first, length period, F &&function, tw_missed missed = TW_MISSED_BURST)
 	{
-		return start(make<detail::life::PERIODIC>(std::forward<F>(function)), tw_every,
-			     first.nanoseconds, period.nanoseconds, missed);
+		return start(make<true>(std::forward<F>(function)), tw_every, first.nanoseconds,
+			     period.nanoseconds, missed);
 	}
 	/* Runs the function at the times of a calendar, as tw_schedule_cron does. */
 	template <detail::function F> handle every(cron times, F &&function)
 	{
-		return start(make<detail::life::PERIODIC>(std::forward<F>(function), times),
-			     tw_schedule_cron, times.get());
+		return start(make<true>(std::forward<F>(function), times), tw_schedule_cron,
+			     times.get());
 	}
 
 	/* Runs the function once, after the delay, unless it is replaced or removed. A delay ≤ 0
@@ -673,15 +647,13 @@ class wheel
 	template <std::invocable F>
 	[[nodiscard]] tw_status set(std::string_view key, length delay, F &&function)
 	{
-		return set_by(tw_set_timer, key, delay,
-			      make<detail::life::ONCE>(std::forward<F>(function)));
+		return set_by(tw_set_timer, key, delay, make<false>(std::forward<F>(function)));
 	}
 	/* Sets as set() does, if the key has no timer. */
 	template <std::invocable F>
 	[[nodiscard]] tw_status add(std::string_view key, length delay, F &&function)
 	{
-		return set_by(tw_add_timer, key, delay,
-			      make<detail::life::ONCE>(std::forward<F>(function)));
+		return set_by(tw_add_timer, key, delay, make<false>(std::forward<F>(function)));
 	}
 	/* Moves the key's timer, if it has one. With a delay ≤ 0 it runs now. */
 	tw_status move(std::string_view key, length delay) noexcept
@@ -746,10 +718,10 @@ class wheel
 	friend struct sleep_sender schedule_after(const wheel &, length) noexcept;
 
 	/* Makes a function, for a timer that may yet be refused. */
-	template <detail::life until, class Extra = detail::nothing>
+	template <bool repeats, class Extra = detail::nothing>
 	auto make(auto &&given, Extra extra = {})
 	{
-		using made = detail::function_of<until, std::decay_t<decltype(given)>, Extra>;
+		using made = detail::function_of<repeats, std::decay_t<decltype(given)>, Extra>;
 
 		return std::make_unique<made>(home_.get(), std::forward<decltype(given)>(given),
 					      std::move(extra));
@@ -788,7 +760,7 @@ class alarm
       public:
 	template <std::invocable F> alarm(wheel &wheel, F &&function)
 	{
-		auto made = wheel.make<detail::life::ALARM>(std::forward<F>(function), tw_alarm{});
+		auto made = wheel.make<true>(std::forward<F>(function), tw_alarm{});
 
 		check(!wheel.home_ ? TW_INVALID
 				   : tw_alarm_init(wheel.get(), &made->extra, wheel.home_->run,

@@ -228,6 +228,7 @@ void frames_are_destroyed_while_the_wheel_is()
 			tw_options options = {};
 
 			options.workers = workers;
+			options.max_workers = workers == 1; /* no other resumes one meanwhile */
 			std::optional<tw::wheel> wheel(std::in_place, 1ms, 64, options);
 			std::vector<owned> first;
 
