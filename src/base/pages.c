@@ -71,12 +71,7 @@ void *pages_map_untouched(size_t size)
 	return pages_map_shown(size, 0);
 }
 
-void *pages_map_aligned(size_t size)
-{
-	return pages_map_at(size, size);
-}
-
-void *pages_map_at(size_t alignment, size_t size)
+void *pages_map_aligned(size_t alignment, size_t size)
 {
 	char *all = pages_map_some(size + alignment, 0);
 	size_t before;

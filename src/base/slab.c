@@ -58,7 +58,7 @@ enum { STRIPE_BLOCKS = SLAB_STRIPE_PAGES }; /* a refill ends when a stripe has t
 
 _Static_assert(sizeof(struct chunk) <= CHUNK_FIRST * CHUNK_PAGE, "the header has its pages");
 
-void slab_init_hooked(struct slab *slab, size_t block_size, const struct slab_hooks *hooks)
+void slab_init(struct slab *slab, size_t block_size, const struct slab_hooks *hooks)
 {
 	*slab = (struct slab){
 		.block_size = block_size, .recycles = !SANITIZER_ADDRESS || hooks, .hooks = hooks};
@@ -69,11 +69,6 @@ void slab_init_hooked(struct slab *slab, size_t block_size, const struct slab_ho
 		list_init(&slab->chunks[i]);
 	pthread_mutex_init(&slab->lock, NULL);
 	pthread_mutex_init(&slab->growth, NULL);
-}
-
-void slab_init(struct slab *slab, size_t block_size)
-{
-	slab_init_hooked(slab, block_size, NULL);
 }
 
 void slab_destroy(struct slab *slab)
@@ -164,7 +159,7 @@ static void slab_count(struct slab *slab, struct chunk *chunk, int more)
 /* Returns a new chunk, all of it absent, or NULL if out of memory or the hook refuses it. */
 static struct chunk *slab_new_chunk(struct slab *slab, size_t number)
 {
-	struct chunk *chunk = pages_map_aligned(CHUNK_SIZE);
+	struct chunk *chunk = pages_map_aligned(CHUNK_SIZE, CHUNK_SIZE);
 
 	if (!chunk)
 		return NULL;

@@ -174,10 +174,9 @@ struct slab_bin {
 	void *more;
 };
 
-/* Initializes a slab. `block_size` is a multiple of 8, from 64 bytes to a page. */
-void slab_init(struct slab *slab, size_t block_size);
-/* Initializes a slab with hooks. It recycles its blocks under the address sanitizer, too. */
-void slab_init_hooked(struct slab *slab, size_t block_size, const struct slab_hooks *hooks);
+/* Initializes a slab. `block_size` is a multiple of 8, from 64 bytes to a page. With hooks, which
+ * may be NULL, it recycles its blocks under the address sanitizer, too. */
+void slab_init(struct slab *slab, size_t block_size, const struct slab_hooks *hooks);
 /* Frees all memory. No block may be used after that. */
 void slab_destroy(struct slab *slab);
 

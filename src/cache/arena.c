@@ -206,7 +206,7 @@ static unsigned region_trim(struct arena_region *region, unsigned most)
 /* Maps a region. Returns NULL if the system has no memory. The caller holds the lock. */
 static struct arena_region *region_new(struct arena *arena)
 {
-	struct arena_region *region = pages_map_aligned(ARENA_REGION);
+	struct arena_region *region = pages_map_aligned(ARENA_REGION, ARENA_REGION);
 	unsigned order = ROOT_ORDER;
 
 	if (!region)
@@ -315,7 +315,7 @@ static void arena_count(struct arena *arena, int64_t used)
 /* Maps a large span, with a leaf before it for its head. */
 static void *mapping_take(struct arena *arena, size_t size)
 {
-	struct arena_region *head = pages_map_at(ARENA_REGION, arena_span_size(size));
+	struct arena_region *head = pages_map_aligned(ARENA_REGION, arena_span_size(size));
 
 	if (!head)
 		return NULL;

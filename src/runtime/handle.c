@@ -74,7 +74,7 @@ bool handle_table_init(struct handle_table *table)
 	if (!table->chunks)
 		return false;
 	table->hooks = (struct slab_hooks){handle_table_begin_chunk, handle_table_forget, table};
-	slab_init_hooked(&table->slab, sizeof(struct alarm), &table->hooks);
+	slab_init(&table->slab, sizeof(struct alarm), &table->hooks);
 	return true;
 }
 

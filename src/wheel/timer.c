@@ -21,7 +21,7 @@ _Static_assert(sizeof(struct keyed_timer) <= 2 * CACHE_LINE, "a small key takes 
 void timer_store_init(struct timer_store *store)
 {
 	for (int i = 0; i < TIMER_SIZE_CLASSES; i++)
-		slab_init(&store->slabs[i], class_sizes[i]);
+		slab_init(&store->slabs[i], class_sizes[i], NULL);
 }
 
 void timer_store_destroy(struct timer_store *store)

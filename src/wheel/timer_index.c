@@ -109,7 +109,7 @@ static bool timer_index_add_segment(struct timer_index *index)
 		index->segments = segments;
 		index->segment_room = room;
 	}
-	segment = pages_map_aligned(segment_size);
+	segment = pages_map_aligned(segment_size, segment_size);
 	if (!segment)
 		return false;
 	index->segments[index->segment_count++] = segment;

@@ -52,7 +52,7 @@ TEST(once, blocks_are_aligned_and_do_not_overlap)
 	for (size_t k = 0; k < BLOCK_SIZES; k++) {
 		struct slab slab;
 
-		slab_init(&slab, block_sizes[k]);
+		slab_init(&slab, block_sizes[k], NULL);
 		take_all(&slab, blocks, BLOCKS);
 		for (size_t i = 0; i < BLOCKS; i++) {
 			assert_int_equal((uintptr_t)blocks[i] % CACHE_LINE, 0);
@@ -95,7 +95,7 @@ TEST(once, blocks_given_back_are_taken_again)
 	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
 		struct slab slab;
 
-		slab_init(&slab, 128);
+		slab_init(&slab, 128, NULL);
 		assert_in_range(count_different_blocks(&slab, held[i], 200), held[i],
 				2 * held[i] + 128);
 		slab_destroy(&slab);
@@ -167,7 +167,7 @@ TEST(once, no_block_is_in_two_hands_at_a_time)
 	pthread_t threads[THREADS];
 	struct slab_bin bin = {0};
 
-	slab_init(&exchange.slab, WORDS * sizeof(uint64_t));
+	slab_init(&exchange.slab, WORDS * sizeof(uint64_t), NULL);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, take_exchange_and_give, &exchange), 0);
@@ -216,7 +216,7 @@ TEST(once, memory_does_not_grow_where_one_thread_takes_and_another_gives)
 	struct conveyor conveyor = {.count = TEST_SHARE_OF(1000000)};
 	pthread_t giver;
 
-	slab_init(&conveyor.slab, WORDS * sizeof(uint64_t));
+	slab_init(&conveyor.slab, WORDS * sizeof(uint64_t), NULL);
 	assert_int_equal(pthread_create(&giver, NULL, give_from_belt, &conveyor), 0);
 	for (uint64_t i = 0; i < conveyor.count; i++) {
 		uint64_t *block = slab_take(&conveyor.slab);
@@ -292,7 +292,7 @@ static struct world *world_create(void)
 	assert_non_null(world);
 	world->hooks = (struct slab_hooks){world_begin_chunk, world_forget, world};
 	world->random = random_from(seed_choose(), 1);
-	slab_init_hooked(&world->slab, BLOCK, &world->hooks);
+	slab_init(&world->slab, BLOCK, &world->hooks);
 	return world;
 }
 
@@ -605,7 +605,7 @@ TEST(once, chunk_that_the_hook_refuses_and_those_of_a_destroyed_slab_are_unmappe
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a sanitizer has memory of its own");
 	for (int round = 0; round < UNMAP_ROUNDS; round++) {
-		slab_init_hooked(&slab, BLOCK, round % 2 == 0 ? &refusing : NULL);
+		slab_init(&slab, BLOCK, round % 2 == 0 ? &refusing : NULL);
 		assert_true((slab_take(&slab) == NULL) == (round % 2 == 0));
 		slab_destroy(&slab);
 	}
@@ -623,7 +623,7 @@ TEST(once, address_sanitizer_sees_a_block_used_after_it_was_given_back)
 
 	if (!__asan_address_is_poisoned)
 		TEST_SKIP("for the address sanitizer");
-	slab_init(&slab, 128);
+	slab_init(&slab, 128, NULL);
 	block = slab_take(&slab);
 	assert_non_null(block);
 	assert_false(__asan_address_is_poisoned(block));
@@ -648,7 +648,7 @@ TEST(once, thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free)
 	pthread_t thread;
 	void *block;
 
-	slab_init(&slab, 128);
+	slab_init(&slab, 128, NULL);
 	if (!slab.recycles)
 		TEST_SKIP("the address sanitizer finds what is freed");
 	for (int i = 0; i < SLAB_STRIPES; i++)

@@ -19,7 +19,7 @@ TEST(once, slab_without_memory_gives_what_it_has_and_goes_on_when_there_is_more)
 	struct slab slab;
 	struct slab_bin bin = {0};
 
-	slab_init(&slab, 128);
+	slab_init(&slab, 128, NULL);
 	held[count++] = slab_take(&slab);
 	assert_non_null(held[0]);
 	fail_allocation(1, true);
@@ -43,7 +43,7 @@ TEST(once, blocks_given_back_can_be_taken_without_memory)
 
 	if (SANITIZER_ADDRESS)
 		TEST_SKIP("the address sanitizer changes what is allocated");
-	slab_init(&slab, 128);
+	slab_init(&slab, 128, NULL);
 	for (int i = 0; i < 10; i++)
 		held[i] = slab_take(&slab);
 	for (int i = 0; i < 10; i++)

@@ -87,9 +87,9 @@ size_t pages_size(void)
 }
 
 /* It clears what the header must begin with, and what the harness reads of blocks. */
-void *pages_map_aligned(size_t size)
+void *pages_map_aligned(size_t alignment, size_t size)
 {
-	struct chunk *chunk = aligned_alloc(size, size);
+	struct chunk *chunk = aligned_alloc(alignment, size);
 
 	mapped[thread_number]++;
 	chunk->present = 0;

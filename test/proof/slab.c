@@ -86,7 +86,7 @@ static bool chunk_may_forget(void *argument, struct chunk *chunk, const void *fi
 
 static const struct slab_hooks hooks = {chunk_may_begin, chunk_may_forget, NULL};
 
-/* slab_init_hooked() would assign a whole struct, which GenMC refuses. */
+/* slab_init() would assign a whole struct, which GenMC refuses. */
 static struct slab slab = {.block_size = CACHE_LINE,
 			   .reciprocal = 65536 / CACHE_LINE,
 			   .step = 1,

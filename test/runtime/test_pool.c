@@ -568,27 +568,6 @@ TEST(once, wait_during_another_ends_after_what_came_until_that_ended)
 	pool_close(&pool);
 }
 
-/* The later of two waits has its own task done first. */
-TEST(once, wait_ends_after_the_tasks_of_earlier_waits_too)
-{
-	struct blocked_call waiters[2];
-	struct pool pool;
-
-	pool_open(&pool, 2, 2, 2);
-	for (size_t i = 0; i < 2; i++) {
-		submit_blocked(&pool, i);
-		waiter_start(&waiters[i], &pool);
-	}
-	let_go(&pool, 1, 2);
-	WAIT_UNTIL(unfinished(&pool) == 1);
-	for (size_t i = 0; i < 2; i++)
-		blocked_call_falls_asleep(&waiters[i]);
-	let_go(&pool, 0, 1);
-	for (size_t i = 0; i < 2; i++)
-		blocked_call_end(&waiters[i]);
-	pool_close(&pool);
-}
-
 /* A task comes before each wait. All but the first are done before these waits can count theirs. */
 TEST(once, any_number_may_wait_whose_tasks_end_in_any_order)
 {
