@@ -525,6 +525,25 @@ static enum tw_status call_places(struct call *call)
 	return answer_number(call, wheel_places_taken(call->wheel));
 }
 
+static enum tw_status call_events(struct call *call)
+{
+	return answer_number(call, events_to_compare(call->script));
+}
+
+static int count_visit(void *count, const struct tw_pending_timer *timer)
+{
+	++*(size_t *)count;
+	return 1;
+}
+
+static enum tw_status call_walk(struct call *call)
+{
+	size_t count = 0;
+	enum tw_status status = tw_each(call->wheel, count_visit, &count);
+
+	return status == TW_OK ? answer_number(call, count) : status;
+}
+
 static enum tw_status call_now(struct call *call)
 {
 	return answer_time(call, TW_OK, tw_now(call->wheel));
@@ -583,7 +602,7 @@ static const struct verb {
 	{"places", call_places}, {"clock", call_clock},     {"pass", call_pass},
 	{"advance", call_clock}, {"idle", call_idle},       {"wait", call_idle},
 	{"hold", call_hold},     {"reached", call_reached}, {"go", call_go},
-	{"now", call_now},
+	{"now", call_now},       {"events", call_events},   {"walk", call_walk},
 };
 
 /* These compare events also where none is written. */

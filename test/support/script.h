@@ -20,7 +20,8 @@
  *     after p 3, every p 1 2 delay, schedule p 3 5 9           make a timer by handle
  *     stop p, stop_wait p, reset p 3, take p, left p, asked p  asked: the arguments of next
  *     alarm x, set x 3, set_at x 5, stop x, close x, destroy x
- *     drain, stop, destroy, flush, poll, pending, places, now
+ *     drain, stop, destroy, flush, poll, pending, places, now, walk
+ *     events         the number of those not yet compared, without a wait
  *     pass 9         9 ticks, one call each; advance 9: in one call
  *     clock 9        in one call, waiting for no task
  *     idle, wait     wait for tasks; wait: also for the number of events that is written
