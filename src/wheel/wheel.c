@@ -283,7 +283,7 @@ static struct list *run_merge(struct list *a, struct list *b)
 		end = &(*end)->next;
 		*lesser = *end;
 		/* A long run lies in no cache. */
-		if (*end) {
+		if (*end && (*end)->next) {
 			prefetch_to_write((*end)->next);
 			prefetch_to_read(&timer_of_link((*end)->next)->deadline);
 		}
