@@ -310,25 +310,6 @@ STORED(one_shard, drain_leaves_other_groups)
 	assert_int_equal(removed, 0);
 }
 
-/* A distant limit costs a busy group no turns. */
-STORED(one_shard, groups_share_what_a_busy_worker_can_do)
-{
-	enum { COUNT = 1000, SOME = 600 };
-	struct crowd crowd = {.groups = {"a", "b", "c", "free"}, .takes = TW_MILLISECOND};
-	struct tw_redis_worker *worker;
-
-	for (int i = 0; i < 3; i++)
-		set(fixture, crowd.groups[i], (struct tw_redis_limits){.running = 50});
-	for (int i = 0; i < 4; i++)
-		add_to(fixture, crowd.groups[i], COUNT);
-	worker = start_with(fixture, &crowd, 4);
-	WAIT_UNTIL(done(&crowd, 3) >= SOME || done(&crowd, 0) >= SOME);
-	/* Tasks with limits wait for permits first, longer on a busy machine. */
-	for (int i = 0; i < 4; i++)
-		assert_in_range(done(&crowd, i), SOME / 4, COUNT);
-	worker_stop(worker);
-}
-
 /* Adds a task to each of `count` groups, which have those limits. */
 static void add_each(struct fixture *fixture, int count, struct tw_redis_limits limits)
 {
@@ -375,22 +356,6 @@ STORED(one_shard, claim_ends_if_thousands_are_paused)
 	batch = claim_for(fixture->redis, "other-0", TW_MINUTE);
 	assert_string_equal(only_job(batch)->group, "other");
 	claim_end(batch);
-}
-
-STORED(one_shard, place_in_the_queue_without_a_task_costs_nothing)
-{
-	struct crowd crowd = {.groups = {"g"}};
-	struct tw_redis_worker *worker;
-	int64_t begin = wall_clock();
-
-	set(fixture, "g", (struct tw_redis_limits){.running = 1});
-	add_to(fixture, "g", 2);
-	/* The task leaves the group, and its place in the queue stays. */
-	add_task(fixture->redis, "g-0", TW_HOUR);
-	worker = start(fixture, &crowd);
-	WAIT_UNTIL(done(&crowd, 0) == 1);
-	assert_true(wall_clock() - begin < 8 * TW_SECOND);
-	worker_stop(worker);
 }
 
 struct rules {

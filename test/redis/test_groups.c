@@ -74,28 +74,6 @@ STORED(one_shard, flood_holds_up_no_other_group)
 	assert_claimed(fixture->redis, 1000, "flood", 289);
 }
 
-/* No claim of 4 ends with a round of five groups. */
-STORED(one_shard, groups_have_equal_shares_where_claims_end_within_a_round)
-{
-	enum { GROUPS = 5, EACH = 20 };
-	char groups[GROUPS][8];
-	size_t taken[GROUPS] = {0};
-
-	for (int i = 0; i < GROUPS; i++) {
-		snprintf(groups[i], sizeof(groups[i]), "g%d", i);
-		add_many_to(fixture->redis, groups[i], EACH);
-	}
-	for (size_t all = 0; all < (size_t)GROUPS * EACH; all += 4) {
-		struct tw_redis_batch *batch = claim(fixture->redis, 4, long_lease);
-
-		for (int i = 0; i < GROUPS; i++) {
-			taken[i] += count_of(batch, groups[i]);
-			assert_in_range(taken[i], (all + 4) / GROUPS, (all + 4) / GROUPS + 1);
-		}
-		claim_end(batch);
-	}
-}
-
 STORED(one_shard, weights_are_shares_where_claims_end_within_a_turn)
 {
 	static const char *const groups[] = {"a", "b", "c"};
@@ -251,30 +229,6 @@ STORED(one_shard, occurrence_after_one_that_was_skipped_is_claimed)
 		batch = claim(fixture->redis, 10, long_lease);
 	}
 	assert_int_equal(count_of(batch, "g"), 1);
-	claim_end(batch);
-}
-
-static void add_at(struct tw_redis *redis, const char *group, const char *key, int64_t at_ms)
-{
-	const struct tw_redis_task task = {
-		.key = key, .key_size = strlen(key), .at_ms = at_ms, .group = group};
-
-	add_one(redis, &task);
-}
-
-/* A key has two places in the queue with the same time, one of them stale. */
-STORED(one_shard, task_is_claimed_once_though_it_has_two_places)
-{
-	int64_t at_ms = redis_server_now(&fixture->server) + 100;
-	struct tw_redis_batch *batch;
-
-	add_at(fixture->redis, "a", "k", at_ms);
-	add_at(fixture->redis, NULL, "k", at_ms + 60000);
-	add_at(fixture->redis, "b", "k", at_ms);
-	while (redis_server_now(&fixture->server) <= at_ms)
-		wait_for(10 * TW_MILLISECOND);
-	batch = claim(fixture->redis, 10, long_lease);
-	assert_int_equal(batch->count, 1);
 	claim_end(batch);
 }
 
