@@ -13,7 +13,7 @@
 enum {
 	STEP = 64,
 	TIMER_STRIDE = 128,
-	MOST_LOOKS = 8 /* per timer that one step of an ordered wheel may take in hand */
+	MOST_LOOKS = 8 /* that an ordered wheel takes before it expires one timer, or none */
 };
 
 _Static_assert(TIMER_STRIDE >= sizeof(struct timer), "a timer must fit its stride");
@@ -265,7 +265,7 @@ static void step(struct world *world, size_t most)
 	assert_true(count <= most);
 	if (world->checks)
 		judge_progress(before, count_in_hand(world->wheel),
-			       world->kind->ordered ? MOST_LOOKS * most : most);
+			       world->kind->ordered ? (MOST_LOOKS + 1) * most : most);
 	for (size_t i = 0; i < count; i++)
 		judge_expired(world, expired[i]);
 	look_after(world);
