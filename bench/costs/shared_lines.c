@@ -16,8 +16,9 @@
  * timer goes from its caller to the owner. Lines grow with the number of calls, so transfers are
  * what to compare.
  *
- * The program fails if a lookup without a limit or under S3-FIFO has a line of two threads or a
- * transfer. Under S3-FIFO the first three uses of an entry write to it: they come before the rows.
+ * The program fails if a get without a limit or under S3-FIFO has a line of two threads or a
+ * transfer; a pin writes to its entry. Under S3-FIFO the first three uses of an entry write to it:
+ * they come before the rows.
  *
  *     shared_lines [CALLERS [NAME]]     also prints the places in the code of NAME's transfers
  */
@@ -244,12 +245,12 @@ static void open_cache(enum tw_cache_policy policy, uint64_t max_entries)
 static void rows_without_limit(void)
 {
 	open_cache(TW_POLICY_LRU, 0);
+	run(cache_get); /* each thread has its counts after that */
 	run_row_unshared("cache.get_hit", cache_get);
 	run_row_unshared("cache.get_hot16", cache_get_hot);
 	run_row_unshared("cache.get_miss", cache_get_miss);
-	run(cache_acquire); /* each thread acquires its hazard pointers once */
-	run_row_unshared("cache.acquire_release", cache_acquire);
-	run_row_unshared("cache.take_hit", cache_take);
+	run_row("cache.acquire_release", cache_acquire);
+	run_row("cache.take_hit", cache_take);
 	run_row("cache.set_same", cache_set);
 	first_key = CALLS;
 	run_row("cache.set_new", cache_set);

@@ -204,12 +204,11 @@ struct tw_cache_stats {
 	uint64_t bytes;           /* the sum of the weights of `entries` */
 	uint64_t queued_removals; /* removals for which on_remove has not yet returned */
 	/* Bytes of memory now, without adopted values: all that the cache has from the system for
-	 * entries, tables, and the threads that use it (1,170 bytes each, until their end). */
+	 * entries, tables, and the threads that use it (128 bytes each). */
 	uint64_t memory;
-	uint64_t memory_in_use;  /* the part in use by entries, tables, expiry lists and threads */
-	uint64_t memory_retired; /* entries that have left, but that a lookup may still read */
-	uint64_t memory_pinned;  /* entries that have left, but are pinned */
-	uint64_t reserved[4];    /* for later versions; 0 */
+	uint64_t memory_in_use; /* the part in use by entries, tables, expiry lists and threads */
+	uint64_t memory_pinned; /* entries that have left, but are pinned */
+	uint64_t reserved[5];   /* for later versions; 0 */
 };
 
 /* Holds the options of tw_cache_create. A zeroed struct has all the defaults: where a field does
@@ -234,12 +233,12 @@ struct tw_cache_options {
 	uint64_t max_entries;
 	/* The largest sum of weights. Without `weigh` the weight of an entry is its memory in
 	 * bytes: 48, the key rounded up to 8, and the value, together rounded up to a cell, which
-	 * is at most about a fifth larger; plus 40 for its share of the table. Options add to the
-	 * 48: 16 with `idle`, 8 with refresh_after. An adopted value adds 32, and its size.
+	 * is at most about a fifth larger; plus 40 for its share of the table. `idle` adds 16 to
+	 * the 48, refresh_after 8. A value adopted, or above 500,000 bytes, adds 32 and its size.
 	 *
 	 * Without weights of the program the memory is at most 1.25 times max_bytes plus 4 MiB,
 	 * beside entries kept only by pins or queued removals, adopted values, sets in progress,
-	 * and 1,170 bytes for each thread that uses the cache. */
+	 * and 128 bytes for each thread that uses the cache. */
 	uint64_t max_bytes;
 	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL weighs their memory */
 	enum tw_cache_policy policy; /* which entry makes room at a limit */
@@ -438,7 +437,8 @@ TW_API enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_
  * Pins the key's entry, without a copy. The entry stays readable until tw_cache_entry_release,
  * whatever happens to the key or the cache.
  *
- * `flags` is 0 or TW_CACHE_NO_USE. Counts and costs as tw_cache_get does.
+ * `flags` is 0 or TW_CACHE_NO_USE. Counts as tw_cache_get does. Each pin and release writes to the
+ * entry: threads that share a hot one are faster with tw_cache_get.
  *
  * Returns:
  *   TW_OK         *entry is pinned

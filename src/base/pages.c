@@ -113,7 +113,8 @@ size_t pages_size(void)
 bool pages_release(void *memory, size_t size)
 {
 #ifdef MADV_DONTNEED
-	return madvise(memory, size, MADV_DONTNEED) == 0;
+	return (((uintptr_t)memory | size) & (pages_size() - 1)) == 0 &&
+	       madvise(memory, size, MADV_DONTNEED) == 0;
 #else
 	(void)memory;
 	(void)size;

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "retire.h"
-
 /* ---- All entries ---- */
 
 enum tw_status tw_cache_clear(struct tw_cache *cache)
@@ -58,7 +56,7 @@ static void visit_list_add(struct visit_list *list, struct shard *shard, struct 
 			entry_pin(entries[i]);
 			list->entries[list->count++] = entries[i];
 		}
-	shard_end(shard);
+	(void)shard_end(shard);
 	if (is_first || walk->tables == tables)
 		return;
 	while (list->count > 0)
@@ -160,7 +158,7 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 		shard_begin_again(shard);
 		evicted = shard_evict(shard, cache_evict_share(cache), below_share, spared,
 				      tw_now(cache->shared.wheel));
-		shard_end(shard);
+		(void)shard_end(shard);
 		sum.entries += evicted.entries;
 		sum.weight += evicted.weight;
 		without = evicted.entries > 0 ? 0 : without + 1;
@@ -183,7 +181,6 @@ void cache_set_limits(struct tw_cache *cache, uint64_t max_entries, uint64_t max
 	counter_set(&cache->shared.max_entries, max_entries < INT64_MAX ? max_entries : INT64_MAX);
 	counter_set(&cache->shared.max_bytes, max_bytes < INT64_MAX ? max_bytes : INT64_MAX);
 	pool->limit = max_bytes;
-	arena_set_tight(&pool->arena, max_bytes > 0);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -203,7 +200,9 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 
 /* ---- Statistics ---- */
 
-static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_duration *oldest)
+/* Adds the shard's part, and the bytes of its spare cells to *spare. */
+static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_duration *oldest,
+		      uint64_t *spare)
 {
 	const struct flights *flights = &shard->flights;
 
@@ -219,7 +218,8 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_dura
 	stats->refused += shard->refused;
 	/* All that came in is there still or was removed. */
 	stats->inserts += shard_table(shard)->count;
-	stats->memory += ghost_bytes(&shard->policy.ghost);
+	*spare += shard->spare.bytes;
+	stats->memory += shard_table_bytes(shard) + ghost_bytes(&shard->policy.ghost);
 	stats->memory_in_use += table_bytes(shard_table(shard)) + ghost_bytes(&shard->policy.ghost);
 	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
 		stats->inserts += shard->removed[i];
@@ -228,23 +228,7 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_dura
 	turn_lock_let_go(&shard->lock);
 }
 
-/* Sums the counts of all threads, and what they have retired and keep spare. */
-static void cache_sum_threads(struct tw_cache *cache, uint64_t sums[READER_COUNTS],
-			      uint64_t *retired, uint64_t *spare)
-{
-	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = NULL;
-
-	pthread_mutex_lock(&epochs->walks_lock);
-	while ((reader = epochs_next_reader(epochs, reader))) {
-		for (int i = 0; i < READER_COUNTS; i++)
-			sums[i] += counter_read(&reader->counts[i]);
-		retire_sum(retiring_reader(reader), retired, spare);
-	}
-	pthread_mutex_unlock(&epochs->walks_lock);
-}
-
-/* Adds the pool's memory after the others'. What moves meanwhile may be counted twice, or not. */
+/* Adds the pool's memory, after that of the shards. */
 static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stats, uint64_t spare)
 {
 	struct pool *pool = cache->shared.pool;
@@ -255,14 +239,13 @@ static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stat
 	pool_sum(pool, &memory, &used);
 	stats->memory += memory;
 	stats->memory_pinned = counter_read(&pool->pinned);
-	others = stats->memory_retired + stats->memory_pinned + spare;
+	others = stats->memory_pinned + spare;
 	stats->memory_in_use += used > others ? used - others : 0;
-	stats->memory_in_use += (uint64_t)epochs_readers(&cache->shared.epochs) * READER_BYTES;
 }
 
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
-	uint64_t sums[READER_COUNTS] = {0};
+	uint64_t sums[CALLER_COUNTS] = {0};
 	struct histogram_sum times = {.longest = 0};
 	tw_duration oldest = TW_FOREVER;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
@@ -271,7 +254,8 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	if (!cache || !stats)
 		return TW_INVALID;
 	*stats = (struct tw_cache_stats){0};
-	cache_sum_threads(cache, sums, &stats->memory_retired, &spare);
+	stats->memory_in_use = callers_sum(&cache->shared.callers, sums);
+	stats->memory = stats->memory_in_use;
 	stats->hits = sums[COUNT_HITS];
 	stats->misses = sums[COUNT_MISSES];
 	stats->absent = sums[COUNT_ABSENT];
@@ -285,7 +269,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->load_time = histogram_percentiles(&times);
 	stats->load_time_total = (tw_duration)counter_read(&cache->load_time);
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_sum(&cache->shards[i], stats, &oldest);
+		shard_sum(&cache->shards[i], stats, &oldest, &spare);
 	if (oldest < now)
 		stats->oldest_load = now - oldest;
 	cache_sum_memory(cache, stats, spare);

@@ -64,13 +64,13 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 	return &cache->shards[(unsigned)(hash >> 32) & cache->shard_mask];
 }
 
-/* Sets *reader to the thread's: most calls begin so. Returns TW_OK, TW_CLOSED or TW_NO_MEMORY. */
-static inline enum tw_status cache_admit(struct tw_cache *cache, struct reader **reader)
+/* Sets *caller to the thread's: most calls begin so. Returns TW_OK, TW_CLOSED or TW_NO_MEMORY. */
+static inline enum tw_status cache_admit(struct tw_cache *cache, struct caller **caller)
 {
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
-	*reader = epochs_reader(&cache->shared.epochs);
-	return *reader ? TW_OK : TW_NO_MEMORY;
+	*caller = callers_find(&cache->shared.callers);
+	return *caller ? TW_OK : TW_NO_MEMORY;
 }
 
 /* Sets the limits, also the pool's; 0 means no limit. */
@@ -91,9 +91,8 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 					     uint64_t hash, const void *key, size_t key_size,
 					     tw_duration now) HOLDS(shard->lock);
 
-/* lookup.c enters an era, which the caller leaves, and returns the key's entry if it may be read,
- * absences too, or NULL. A use. */
-struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
-				  const void *key, size_t key_size);
+/* lookup.c returns the key's entry, pinned, if it may be read, absences too, or NULL. A use. */
+struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
+				  size_t key_size);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "base/reserved.h"
 #include "load_queue.h"
-#include "retire.h"
 
 enum {
 	LOADERS_DEFAULT = 2,
@@ -64,26 +63,16 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache)
 	return status;
 }
 
-/* Clears all threads. Returns false if something is left in one. */
-static bool cache_clear_threads(struct tw_cache *cache)
+/* Returns the shard's spare cells to the pool, in steps. */
+static void shard_return_spare(struct shard *shard)
 {
-	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = NULL;
-	bool is_done = true;
+	bool goes_on;
 
-	pthread_mutex_lock(&epochs->walks_lock);
-	while ((reader = epochs_next_reader(epochs, reader)))
-		is_done &= retire_clear(retiring_reader(reader), &cache->shared);
-	pthread_mutex_unlock(&epochs->walks_lock);
-	epochs_free_ended(epochs, retire_is_empty, cache->shared.nobody);
-	return is_done;
-}
-
-/* Schedules maintenance, because a thread has left its memory. */
-static void cache_note_thread_end(struct epochs *epochs)
-{
-	shared_ask_maintenance(
-		(struct shared_state *)((char *)epochs - offsetof(struct shared_state, epochs)));
+	do {
+		shard_begin_again(shard);
+		goes_on = spare_return_some(&shard->spare, shard->shared->pool, SHARD_STEP);
+		(void)shard_end(shard);
+	} while (goes_on);
 }
 
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
@@ -93,17 +82,18 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 	size_t steps = TIDIED;
 	bool goes_on;
 
-	/* seq_cst: a caller that asks from here on is served by another run. It is before the look
-	 * at the list of readers: one that comes into it later finds this, when it asks. Pairs with
-	 * the load in shared_ask_maintenance(). */
+	/* seq_cst: a caller that asks from here on is served by another run; what was left before
+	 * that is seen below. Pairs with the load in shared_ask_maintenance(). */
 	atomic_store_explicit(&cache->shared.maintenance_is_set, false, memory_order_seq_cst);
 	for (unsigned i = 0; i <= cache->shard_mask && steps > 0; i++)
 		steps = shard_tidy(&cache->shards[i], steps);
-	goes_on = !cache_clear_threads(cache) || steps == 0;
+	goes_on = steps == 0;
+	for (unsigned i = 0; i <= cache->shard_mask; i++)
+		shard_return_spare(&cache->shards[i]);
 	pool_readmit(cache->shared.pool);
 	if (is_draining || cache_compact(cache, COMPACTED, true))
 		goes_on = true;
-	if (arena_trim(&cache->shared.pool->arena, TRIMMED))
+	if (pool_trim(cache->shared.pool, TRIMMED))
 		goes_on = true;
 	if (goes_on)
 		shared_ask_maintenance(&cache->shared);
@@ -205,18 +195,13 @@ static enum tw_status cache_open(struct tw_cache *cache)
 		return status;
 	cache_init_clock(&cache->shared);
 	cache->shared.pool = pool_create();
-	if (!cache->shared.pool || !epochs_init(&cache->shared.epochs, &cache->shared.pool->arena))
+	if (!cache->shared.pool || !callers_init(&cache->shared.callers))
 		return TW_NO_MEMORY;
 	cache_set_limits(cache, options->max_entries, options->max_bytes);
-	cache->shared.nobody = epochs_add_reader(&cache->shared.epochs);
-	if (!cache->shared.nobody)
-		return TW_NO_MEMORY;
 	status = removals_open(&cache->removals, &cache->shared, options);
 	if (status == TW_OK)
 		status = tw_alarm_init(cache->shared.wheel, &cache->shared.maintenance,
 				       cache_run_maintenance, cache);
-	if (status == TW_OK)
-		epochs_watch_threads(&cache->shared.epochs, cache_note_thread_end);
 	if (status == TW_OK)
 		status = cache_open_shards(cache);
 	if (status == TW_OK && options->load)
@@ -227,20 +212,14 @@ static enum tw_status cache_open(struct tw_cache *cache)
 /* Closes what has been opened, as far as that came. No alarm of a shard is set. */
 static void cache_close(struct tw_cache *cache)
 {
-	struct reader *reader = NULL;
-
 	load_queue_close(&cache->loads);
 	removals_close(&cache->removals);
-	epochs_watch_threads(&cache->shared.epochs, NULL);
 	tw_alarm_destroy(&cache->shared.maintenance);
-	/* The maintenance frees readers, so it ends first. */
-	while ((reader = epochs_next_reader(&cache->shared.epochs, reader)))
-		retire_close(retiring_reader(reader), &cache->shared);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
 		if (cache->shards[i].shared)
 			shard_close(&cache->shards[i]);
 	free(cache->shards);
-	epochs_destroy(&cache->shared.epochs);
+	callers_destroy(&cache->shared.callers);
 	if (cache->shared.pool)
 		pool_close(cache->shared.pool);
 	tw_destroy(cache->own_wheel);
@@ -315,9 +294,9 @@ enum tw_status tw_cache_stop(struct tw_cache *cache)
 
 static bool cache_is_in_callback(struct tw_cache *cache)
 {
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
+	struct caller *caller = callers_find(&cache->shared.callers);
 
-	return reader && reader->callbacks > 0;
+	return caller && caller->callbacks > 0;
 }
 
 void tw_cache_destroy(struct tw_cache *cache)

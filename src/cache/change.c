@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls that change one key. A change makes the new entry first, and then goes through
- * the shard's lock.
+ * The public calls that change one key, under its shard's lock. What is known of the new entry
+ * before that is planned before.
  */
 #include "change.h"
 
@@ -17,7 +17,7 @@
 #pragma clang diagnostic ignored "-Wstatic-in-inline"
 #endif
 
-ALWAYS_INLINE tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader,
+ALWAYS_INLINE tw_duration cache_lifetime(const struct tw_cache *cache, struct caller *caller,
 					 tw_duration life)
 {
 	/* 53 bits, as many as a double has: 0 to 1, never 1. */
@@ -26,9 +26,9 @@ ALWAYS_INLINE tw_duration cache_lifetime(const struct tw_cache *cache, struct re
 	if (cache->options.jitter <= 0 || life < 0 || life == TW_FOREVER)
 		return life;
 	/* It begins as in no other thread, cache or process. */
-	if (reader->random == 0)
-		reader->random = key_hash_wide(&cache->shared.seed, &reader, sizeof(reader)) | 1;
-	part = (double)(xorshift_next(&reader->random) >> 11) / (double)((uint64_t)1 << 53);
+	if (caller->random == 0)
+		caller->random = key_hash_wide(&cache->shared.seed, &caller, sizeof(caller)) | 1;
+	part = (double)(xorshift_next(&caller->random) >> 11) / (double)((uint64_t)1 << 53);
 	return life - (tw_duration)((double)life * cache->options.jitter * part);
 }
 
@@ -75,6 +75,9 @@ ALWAYS_INLINE void cache_start_life(const struct tw_cache *cache, struct tw_cach
 }
 
 /* ---- Values ---- */
+
+/* Plans of entries larger than LARGE bytes are made with more care. */
+enum { LARGE = 65536 };
 
 bool value_is_valid(const struct tw_cache_value *value)
 {
@@ -129,9 +132,15 @@ static uint64_t cache_weigh(const struct tw_cache *cache, const struct entry_pla
 	return weight;
 }
 
-static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
+/* Sets the size of the entry, and its weight in memory. */
+static void plan_size(struct entry_plan *plan)
 {
-	const struct tw_cache_value *adopted = plan->adopted;
+	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
+		     entry_padded_key_size(plan->key_size) + plan->value_size;
+}
+
+static __attribute__((noinline)) bool plan_any(struct tw_cache *cache, struct entry_plan *plan)
+{
 	bool is_absent = plan->kind & ENTRY_ABSENT;
 
 	if (cache->options.refresh_after > 0 && !is_absent)
@@ -139,33 +148,36 @@ static void plan_any(struct tw_cache *cache, struct entry_plan *plan)
 	/* Other entries weigh what they take. */
 	if (cache->options.weigh || cache->options.idle > 0)
 		plan->kind |= ENTRY_EXTENDED;
-	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
-		     entry_padded_key_size(plan->key_size) + plan->value_size;
 	if (cache->options.weigh && is_absent)
 		plan->weight = 1;
 	else if (cache->options.weigh && plan->weight == 0)
 		plan->weight = cache_weigh(cache, plan);
-	else if (plan->weight == 0)
-		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) +
-			       (adopted ? adopted_weight(adopted) : 0);
+	plan_size(plan);
+	if (plan->size + sizeof(struct entry_extension) > POOL_MOST) {
+		if (!entry_plan_map(plan, cache->shared.pool))
+			return false;
+		plan_size(plan);
+	}
+	if (plan->weight == 0 && !cache->options.weigh)
+		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) + plan->mapped_size +
+			       (plan->adopted ? adopted_weight(plan->adopted) : 0);
 	if (plan->weight == 0)
 		plan->weight = 1;
 	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
 		plan->weight = TW_CACHE_WEIGHT_MAX;
-		plan->size += plan->kind & ENTRY_EXTENDED ? 0 : sizeof(struct entry_extension);
 		plan->kind |= ENTRY_EXTENDED;
+		plan_size(plan);
 	}
+	return true;
 }
 
-ALWAYS_INLINE void cache_plan(struct tw_cache *cache, struct entry_plan *plan)
+ALWAYS_INLINE bool cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 {
-	if (__builtin_expect(!cache->has_plain_entries || plan->kind != 0, 0)) {
-		plan_any(cache, plan);
-		return;
-	}
-	plan->size = sizeof(struct tw_cache_entry) + entry_padded_key_size(plan->key_size) +
-		     plan->value_size;
+	plan_size(plan);
+	if (__builtin_expect(!cache->has_plain_entries || plan->kind != 0 || plan->size > LARGE, 0))
+		return plan_any(cache, plan);
 	plan->weight = ENTRY_SHARE + pool_cell_size(plan->size);
+	return true;
 }
 
 /* ---- Changes ---- */
@@ -215,11 +227,11 @@ static void change_delete(const struct change *change, const void *key, size_t k
 
 /* Gives the entry, which is there, the life that the value says. Returns TW_OK or TW_NO_MEMORY. */
 static enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
-				   struct reader *reader, const struct tw_cache_value *value)
+				   struct caller *caller, const struct tw_cache_value *value)
 	HOLDS(change->shard->lock)
 {
 	struct tw_cache_entry *entry = change->entry;
-	tw_duration life = cache_lifetime(cache, reader, value_life(cache, value));
+	tw_duration life = cache_lifetime(cache, caller, value_life(cache, value));
 	tw_duration end = life_end(change->now, life);
 	tw_duration deadline = cache_deadline(cache, change->now, end);
 
@@ -235,13 +247,9 @@ static enum tw_status change_touch(const struct change *change, struct tw_cache 
 
 /* ---- Set and delete ---- */
 
-ALWAYS_INLINE void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread,
-				  uint64_t weight, const struct tw_cache_entry *spared)
+ALWAYS_INLINE void cache_end_sets(struct tw_cache *cache, size_t taken, uint64_t weight,
+				  const struct tw_cache_entry *spared)
 {
-	size_t taken = thread->spare.taken;
-
-	thread->spare.taken = 0;
-	retire_end(thread, &cache->shared);
 	/* It frees as much as was taken, and as much again to catch up. */
 	if (__builtin_expect(taken > 0, 0))
 		(void)cache_compact(cache, 2 * taken, false);
@@ -273,12 +281,12 @@ static ALWAYS_INLINE enum tw_status cache_put_in_mode(struct change *change, str
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
 					enum tw_cache_put_mode mode)
 {
-	struct reader *reader;
-	enum tw_status status = cache_admit(cache, &reader);
-	struct retiring_reader *thread;
+	struct caller *caller;
+	enum tw_status status = cache_admit(cache, &caller);
 	struct tw_cache_entry *entry;
 	struct change change;
 	tw_duration life;
+	size_t taken;
 
 	if (status != TW_OK)
 		return status;
@@ -288,22 +296,24 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 	change.shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(change.shard, plan->hash);
 	__builtin_prefetch(&change.shard->lock, 1);
-	life = cache_lifetime(cache, reader, plan->life);
-	cache_plan(cache, plan);
-	thread = retire_begin(&cache->shared);
-	entry = entry_from(thread, &cache->shared, plan);
+	life = cache_lifetime(cache, caller, plan->life);
+	if (!cache_plan(cache, plan))
+		return status;
+	shard_prefetch_guess(change.shard, plan->hash);
+	shard_begin(change.shard);
+	entry = shard_make(change.shard, plan);
 	if (entry) {
-		shard_prefetch_guess(change.shard, reader, plan->hash);
-		shard_begin_in(change.shard, thread);
 		/* Not before the lock: what is judged by it is judged as it is now. */
 		change.now = tw_now(cache->shared.wheel);
 		cache_start_life(cache, entry, change.now, life);
 		status = cache_put_in_mode(&change, cache, entry, mode);
-		shard_end_in(change.shard);
-		if (status != TW_OK)
-			entry_let_go_to_spare(entry, &thread->spare);
 	}
-	cache_end_sets(cache, thread, status == TW_OK ? plan->weight : 0, entry);
+	taken = shard_end(change.shard);
+	if (!entry)
+		entry_plan_unmap(plan, cache->shared.pool);
+	else if (status != TW_OK)
+		entry_let_go(entry, false);
+	cache_end_sets(cache, taken, status == TW_OK ? plan->weight : 0, entry);
 	return status;
 }
 
@@ -357,11 +367,11 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 		return TW_CLOSED;
 	change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	change.shard = cache_shard(cache, change.hash);
-	shard_begin_change(change.shard);
+	shard_begin(change.shard);
 	change.now = tw_now(cache->shared.wheel);
 	is_there = change_find(&change, key, key_size);
 	change_delete(&change, key, key_size);
-	shard_end(change.shard);
+	(void)shard_end(change.shard);
 	return is_there ? TW_OK : TW_NOT_FOUND;
 }
 
@@ -375,7 +385,7 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 
 struct compute {
 	struct tw_cache *cache;
-	struct reader *reader;
+	struct caller *caller;
 	const void *key;
 	size_t key_size;
 	tw_cache_compute_fn *function;
@@ -383,11 +393,11 @@ struct compute {
 	struct change change;
 	uint64_t weight; /* what came in weighs this, or 0 */
 	const struct tw_cache_entry *entry;
+	struct tw_cache_entry *refused; /* to be let go of after the lock, or NULL */
 };
 
 /* Between begin and end. */
-static enum tw_status compute_replace(struct compute *compute, struct retiring_reader *thread,
-				      const struct tw_cache_value *value)
+static enum tw_status compute_replace(struct compute *compute, const struct tw_cache_value *value)
 	HOLDS(compute->change.shard->lock)
 {
 	struct tw_cache *cache = compute->cache;
@@ -397,25 +407,25 @@ static enum tw_status compute_replace(struct compute *compute, struct retiring_r
 	enum tw_status status;
 
 	cache_plan_value(cache, &plan, value);
-	cache_plan(cache, &plan);
-	entry = entry_from(thread, &cache->shared, &plan);
-	if (!entry)
+	entry = cache_plan(cache, &plan) ? shard_make(compute->change.shard, &plan) : NULL;
+	if (!entry) {
+		entry_plan_unmap(&plan, cache->shared.pool);
 		return TW_NO_MEMORY;
+	}
 	cache_start_life(cache, entry, compute->change.now,
-			 cache_lifetime(cache, compute->reader, plan.life));
+			 cache_lifetime(cache, compute->caller, plan.life));
 	status = change_put(&compute->change, cache, entry, true);
 	if (status == TW_OK) {
 		compute->weight = plan.weight;
 		compute->entry = entry;
 	} else {
-		entry_let_go_to_spare(entry, &thread->spare);
+		compute->refused = entry;
 	}
 	return status;
 }
 
 /* Between begin and end. */
-static enum tw_status compute_between(struct compute *compute, struct retiring_reader *thread)
-	HOLDS(compute->change.shard->lock)
+static enum tw_status compute_between(struct compute *compute) HOLDS(compute->change.shard->lock)
 {
 	struct callback callback
 		__attribute__((cleanup(callback_end))) = {.shared = &compute->cache->shared};
@@ -432,12 +442,11 @@ static enum tw_status compute_between(struct compute *compute, struct retiring_r
 	case TW_CACHE_KEEP:
 		return TW_OK;
 	case TW_CACHE_REPLACE:
-		return value_is_valid(&value) ? compute_replace(compute, thread, &value)
-					      : TW_INVALID;
+		return value_is_valid(&value) ? compute_replace(compute, &value) : TW_INVALID;
 	case TW_CACHE_TOUCH:
 		if (!value_is_valid(&value))
 			return TW_INVALID;
-		return is_there ? change_touch(&compute->change, compute->cache, compute->reader,
+		return is_there ? change_touch(&compute->change, compute->cache, compute->caller,
 					       &value)
 				: TW_NOT_FOUND;
 	case TW_CACHE_DELETE:
@@ -455,20 +464,20 @@ enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, size_t 
 				  .key_size = key_size,
 				  .function = function,
 				  .context = context};
-	struct retiring_reader *thread;
 	enum tw_status status;
+	size_t taken;
 
 	if (!cache || !key_is_valid(key, key_size) || !function)
 		return TW_INVALID;
-	status = cache_admit(cache, &compute.reader);
+	status = cache_admit(cache, &compute.caller);
 	if (status != TW_OK)
 		return status;
 	compute.change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	compute.change.shard = cache_shard(cache, compute.change.hash);
-	thread = retire_begin(&cache->shared);
-	shard_begin_in(compute.change.shard, thread);
-	status = shared_is_closed(&cache->shared) ? TW_CLOSED : compute_between(&compute, thread);
-	shard_end_in(compute.change.shard);
-	cache_end_sets(cache, thread, compute.weight, compute.entry);
+	shard_begin(compute.change.shard);
+	status = shared_is_closed(&cache->shared) ? TW_CLOSED : compute_between(&compute);
+	taken = shard_end(compute.change.shard);
+	entry_let_go(compute.refused, false);
+	cache_end_sets(cache, taken, compute.weight, compute.entry);
 	return status;
 }

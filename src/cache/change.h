@@ -4,10 +4,9 @@
 #define CACHE_CHANGE_H
 
 #include "cache.h"
-#include "retire.h"
 
 /* Returns the life of a plan (entry.h) with jitter. */
-tw_duration cache_lifetime(const struct tw_cache *cache, struct reader *reader, tw_duration life);
+tw_duration cache_lifetime(const struct tw_cache *cache, struct caller *caller, tw_duration life);
 /* Gives a new entry its deadline, of such a life from `now` on. */
 void cache_start_life(const struct tw_cache *cache, struct tw_cache_entry *entry, tw_duration now,
 		      tw_duration life);
@@ -18,11 +17,12 @@ bool value_is_valid(const struct tw_cache_value *value);
  * completes it. The value must stay until the entry is made. */
 void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
 		      const struct tw_cache_value *value);
-/* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. */
-void cache_plan(struct tw_cache *cache, struct entry_plan *plan);
-/* Ends what retire_begin() began, after entries of that weight came in, if any did, `spared` the
- * last: their pages and their room are made up for. */
-void cache_end_sets(struct tw_cache *cache, struct retiring_reader *thread, uint64_t weight,
+/* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. Returns
+ * false if out of memory. Either an entry is made of it, or entry_plan_unmap() is called. */
+bool cache_plan(struct tw_cache *cache, struct entry_plan *plan);
+/* Makes up for what shard_end() returned, and for entries of that weight that came in, if any did,
+ * `spared` the last. */
+void cache_end_sets(struct tw_cache *cache, size_t taken, uint64_t weight,
 		    const struct tw_cache_entry *spared);
 
 /* A change of a key, which is there or not; between shard_begin and shard_end. */

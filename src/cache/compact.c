@@ -7,16 +7,14 @@
  * that takes pages for its sets empties as many and more, so that their number stays. Maintenance
  * does so, too, unless many entries leave just now (cache_open.c).
  *
- * A page's cells are free, or a thread's, or of entries that are being made, linked, pinned or
- * retired, each under another lock. A linked entry says so in its state, and an entry that says so
- * inside an era, made in it or before, is not freed in that era: its key may be read, which leads
- * to the shard. Under the shard's lock the slot that holds this very address, if there still is
- * one, shows that it is linked; it does not matter whether it is the same entry.
+ * A page's cells are free, or spare, or of entries that are being made, linked or pinned. An entry
+ * that can be pinned may be read, and its key leads to the shard. Under the shard's lock the slot
+ * that holds this very address, if there is one, shows that it is linked.
  *
  * A move is a replacement by an equal entry that is not reported to on_remove: it keeps its place
- * in the policy's order, and where its hash is filed. Lookups that have found the old one read it
- * in peace, because it is retired as any other; so do pins that come at the last moment. An entry
- * that is pinned already, or has an adopted value, stays; its page is used again some time later.
+ * in the policy's order, and where its hash is filed. Lookups that have found the old one read or
+ * pin it in peace. An entry that others have pinned, or with an adopted value, stays; its page is
+ * used again some time later.
  *
  * Lookups that have found the old entry may move its deadline meanwhile, where lifetimes slide.
  * Such a hit is carried over once the new entry has the slot, or it sees that the old one has lost
@@ -24,93 +22,77 @@
  */
 #include "cache.h"
 
-#include "retire.h"
-
 enum { CELLS_A_STEP = 32 };
 
-/* A move has an entry found linked, which may be gone: it is read only under the shard's lock. */
+/* A move has a pinned entry. */
 struct move {
-	const struct tw_cache_entry *entry;
+	struct tw_cache_entry *entry;
 	uint64_t hash;
 };
 
-/* Finds the linked entries in cells *first and up, up to `count`. Returns how many. */
-static unsigned moves_find(struct tw_cache *cache, struct reader *reader, struct pool_page *page,
-			   unsigned *first, unsigned count, struct move *moves)
+/* Pins the entries in up to CELLS_A_STEP cells of a page whose bits are set, and clears these.
+ * Returns how many. */
+static unsigned moves_find(struct tw_cache *cache, const struct pool_page *page,
+			   uint64_t cells[POOL_WORDS], struct move *moves)
 {
-	struct epochs *epochs = &cache->shared.epochs;
 	unsigned found = 0;
-	uint64_t era = reader_enter(reader, epochs);
 
-	for (; *first < count && found < CELLS_A_STEP; ++*first) {
-		struct tw_cache_entry *entry = page_cell(page, *first);
-		/* seq_cst: after this reader has entered, as for a slot; acquires the entry, pairs
-		 * with entry_set_state(). */
-		unsigned state = atomic_load_explicit(&entry->block.state, memory_order_seq_cst);
+	for (unsigned word = 0; word < POOL_WORDS; word++)
+		for (; cells[word] != 0 && found < CELLS_A_STEP; cells[word] &= cells[word] - 1) {
+			unsigned bit = (unsigned)__builtin_ctzll(cells[word]);
+			struct tw_cache_entry *entry = page_cell(page, word * 64 + bit);
 
-		if (!(state & ENTRY_LINKED))
-			continue;
-		if (!epochs_is_in(epochs, era)) {
-			era = reader_enter(reader, epochs);
-			--*first;
-			continue;
+			if (!entry_try_pin(entry))
+				continue;
+			moves[found++] = (struct move){entry, key_hash_wide(&cache->shared.seed,
+									    entry_key(entry),
+									    entry->key_size)};
 		}
-		moves[found++] =
-			(struct move){entry, key_hash_wide(&cache->shared.seed, entry_key(entry),
-							   entry->key_size)};
-	}
-	reader_leave(reader);
 	return found;
 }
 
-/* Moves an entry. Returns false if out of memory. The caller holds the shard's lock. */
-static bool entry_move(struct tw_cache *cache, struct shard *shard, struct retiring_reader *thread,
-		       struct tw_cache_entry *entry, _Atomic uint64_t *slot) HOLDS(shard->lock)
+/* Moves an entry that is linked. Returns false if out of memory. */
+static bool entry_move(struct shard *shard, struct tw_cache_entry *entry, _Atomic uint64_t *slot)
+	HOLDS(shard->lock)
 {
-	void *block = spare_take(&thread->spare, cache->shared.pool, entry_size(entry));
-	struct tw_cache_entry *copy = entry_copy(block, entry, epochs_era(&cache->shared.epochs));
+	struct tw_cache_entry *copy = entry_copy(
+		spare_take(&shard->spare, shard->shared->pool, entry_size(entry)), entry);
 
 	if (copy)
 		shard_move(shard, slot, entry, copy);
 	return copy;
 }
 
-/* Moves an entry if it is still linked, alone and not adopted. Returns false if out of memory. */
-static bool move_do(struct tw_cache *cache, struct retiring_reader *thread, const struct move *move)
+/* Moves an entry if it is still linked, pinned by this alone and not adopted, and unpins it.
+ * Returns false if out of memory. */
+static bool move_do(struct tw_cache *cache, const struct move *move)
 {
 	struct shard *shard = cache_shard(cache, move->hash);
 	_Atomic uint64_t *slot;
 	bool is_done = true;
 
-	shard_begin_in(shard, thread);
+	shard_begin(shard);
 	slot = table_find_address(shard_table(shard), move->hash, move->entry);
-	if (slot) {
-		struct tw_cache_entry *entry = slot_entry(slot_load(slot));
-
-		if (!(entry->kind & ENTRY_ADOPTED) && entry_is_alone(entry))
-			is_done = entry_move(cache, shard, thread, entry, slot);
-	}
-	shard_end_move(shard);
+	if (slot && !(move->entry->kind & ENTRY_ADOPTED) && entry_pins(move->entry) == 1)
+		is_done = entry_move(shard, move->entry, slot);
+	(void)shard_end(shard);
+	entry_unpin(move->entry);
 	return is_done;
 }
 
-/* Moves the entries in the first `count` cells of a page. Returns false if out of memory. */
-static bool cache_empty_page(struct tw_cache *cache, struct pool_page *page, unsigned count)
+/* Moves the entries in the cells of a page whose bits are set. Returns false if out of memory. */
+static bool cache_empty_page(struct tw_cache *cache, const struct pool_page *page,
+			     uint64_t cells[POOL_WORDS])
 {
-	struct shared_state *shared = &cache->shared;
 	struct move moves[CELLS_A_STEP];
-	unsigned first = 0;
 	bool is_done = true;
+	unsigned found;
 
-	while (first < count && is_done) {
-		struct retiring_reader *thread = retire_begin(shared);
-		unsigned found = moves_find(cache, &thread->reader, page, &first, count, moves);
-
+	while (is_done && (found = moves_find(cache, page, cells, moves)) > 0) {
 		for (unsigned i = 0; i < found; i++)
 			shard_prefetch_bucket(cache_shard(cache, moves[i].hash), moves[i].hash);
-		for (unsigned i = 0; i < found && is_done; i++)
-			is_done = move_do(cache, thread, &moves[i]);
-		retire_end(thread, shared);
+		for (unsigned i = 0; i < found; i++)
+			is_done &= move_do(cache, &moves[i]);
 	}
 	return is_done;
 }
@@ -121,14 +103,14 @@ bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest)
 	size_t emptied = 0;
 
 	while (emptied < bytes && pool_is_sparse(pool, at_rest)) {
-		unsigned count;
-		struct pool_page *page = pool_begin_leaving(pool, &count);
+		uint64_t cells[POOL_WORDS];
+		struct pool_page *page = pool_begin_leaving(pool, cells);
 		bool is_done;
 
 		if (!page)
 			return false;
-		emptied += page->cells * page->cell_size;
-		is_done = cache_empty_page(cache, page, count);
+		emptied += page_bytes(page);
+		is_done = cache_empty_page(cache, page, cells);
 		pool_end_leaving(pool, page);
 		if (!is_done)
 			return false;

@@ -1,40 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is one block of memory: 48 bytes, then what few entries need (a weight of its own, an
+ * An entry is one cell of memory: 48 bytes, then what few entries need (a weight of its own, an
  * adopted value), the key, and the copied value. So a reader that has found the key has the value
  * in the same or the next cache line, and one of 16 and 64 bytes fills two lines.
  *
- * The table holds a reference, and gives it up when no reader can be looking at the entry without
- * one (epoch.c). Until then a reader inside an epoch may pin it (pins.h).
+ * The table holds a reference, and so does each pin. A reader may come with a pin while the count
+ * is not 0, also by mistake, when the cell has another entry than the reader looks for; then it
+ * gives the pin up at once.
  *
- * Invariants: key, value and weight never change. The memory goes back when the references are 0
- * and no hazard names it, and an adopted value is freed once, before that.
+ * Invariants:
+ *   key, value and weight never change while the cell's life has one number
+ *   the references are 0 in a free cell, and in one that is to be freed
+ *   an adopted value is freed once, when the references have become 0
  *
  * To free a value may release the last pin of another entry, whose value may do so in turn. A
  * thread that frees a value puts the entries that come up meanwhile on a list, and goes on with
  * them when the user's function has returned, so that its stack does not grow with their number.
+ *
+ * A copied value too large for a cell is an adopted one of the cache's own, in memory of its own.
  */
 #include "entry.h"
 
 #include <pthread.h>
 #include <string.h>
 
+#include "base/pages.h"
+
 _Static_assert(sizeof(struct tw_cache_entry) == 48, "two cache lines with a usual key and value");
 _Static_assert(TW_CACHE_CAUSES <= 1 << (16 - ENTRY_CAUSE_SHIFT), "a cause fits into the state");
 
-/* Initializes what lies before the key. */
-void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan)
+static void value_unmap(void *value, size_t size, void *context)
 {
+	struct pool *pool = context;
+
+	counter_add_shared(&pool->mapped, -(int64_t)size);
+	pages_unmap_aligned(value, size);
+}
+
+/* Initializes what lies before the key. */
+void entry_make_more(struct tw_cache_entry *entry, struct pool *pool, const struct entry_plan *plan)
+{
+	unsigned char *place = entry->bytes;
+
 	if (plan->kind & ENTRY_EXTENDED) {
-		entry_extension(entry)->weight = plan->weight;
-		atomic_init(&entry_extension(entry)->end, TW_FOREVER);
+		struct entry_extension extension = {.weight = plan->weight};
+
+		words_store(place, &extension, sizeof(extension));
+		time_store(&entry_extension(entry)->end, TW_FOREVER);
+		place += sizeof(extension);
 	}
-	if (plan->kind & ENTRY_ADOPTED)
-		*entry_adopted(entry) =
-			(struct entry_adopted){(void *)plan->adopted->data, plan->adopted->size,
-					       plan->adopted->free_value, plan->adopted->context};
+	if (plan->kind & ENTRY_ADOPTED) {
+		struct entry_adopted adopted = {plan->mapped, plan->mapped_size, value_unmap, pool};
+
+		if (plan->adopted)
+			adopted = (struct entry_adopted){
+				(void *)plan->adopted->data, plan->adopted->size,
+				plan->adopted->free_value, plan->adopted->context};
+		words_store(place, &adopted, sizeof(adopted));
+	}
 	if (plan->kind & ENTRY_AGING)
-		atomic_init(&entry_age(entry)->refresh_at, TW_FOREVER);
+		time_store(&entry_age(entry)->refresh_at, TW_FOREVER);
 }
 
 size_t entry_size_beyond(const struct tw_cache_entry *entry)
@@ -43,45 +68,41 @@ size_t entry_size_beyond(const struct tw_cache_entry *entry)
 	       entry->value_size;
 }
 
-struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth)
+struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry)
 {
+	size_t size;
 	struct entry_plan plan = {.key = entry_key(entry),
 				  .key_size = entry->key_size,
+				  .value = entry_value(entry, &size),
+				  .value_size = entry->value_size,
 				  .hash = entry->hash,
-				  .kind = entry->kind,
-				  .birth = birth};
-	struct tw_cache_entry *copy = entry_make(block, &plan);
+				  .kind = entry->kind};
+	struct tw_cache_entry *copy = entry_make(cell, pool_of(entry), &plan);
 
 	if (!copy)
 		return NULL;
 	entry_set_state(copy, entry_state(entry));
-	copy->value_size = entry->value_size;
-	atomic_init(&copy->deadline, entry_deadline(entry));
-	memcpy(copy->bytes, entry->bytes, entry_size(entry) - sizeof(*entry));
+	time_store(&copy->deadline, entry_deadline(entry));
+	words_store(copy->bytes, entry->bytes, kind_size(entry->kind));
 	return copy;
 }
 
-/* Gives up references. Returns whether these were the last ones. */
-static bool entry_give_up(struct tw_cache_entry *entry, uint32_t references)
+/* Gives up a reference. Returns whether it was the last one. */
+static bool entry_give_up(struct tw_cache_entry *entry)
 {
-	/* acq_rel: every reader is done with it before the last one frees it; pairs with itself. */
-	return atomic_fetch_sub_explicit(&entry->references, references, memory_order_acq_rel) ==
-	       references;
+	/* acq_rel: every user is done with it before the last one frees it; pairs with itself, and
+	 * with entry_try_pin(). */
+	return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
 }
 
-/* Gives up the reference that is no pin. Returns whether that was the last one. */
-static bool entry_leave_to_pins(struct tw_cache_entry *entry)
+bool entry_leave_to_pins(struct tw_cache_entry *entry)
 {
-	size_t size;
-	struct pool *pool;
+	size_t size = entry_size(entry);
+	struct pool *pool = pool_of(entry);
 
-	if (entry_is_alone(entry))
-		return true;
 	/* The entry is counted first, because the pins may free it after that. */
-	size = entry_size(entry);
-	pool = pool_of(entry);
 	pool_count_pinned(pool, size, true);
-	if (!entry_give_up(entry, ENTRY_OF_TABLE))
+	if (!entry_give_up(entry))
 		return false;
 	pool_count_pinned(pool, size, false);
 	return true;
@@ -145,7 +166,9 @@ tw_duration tw_cache_entry_deadline(const struct tw_cache_entry *entry)
 	return deadline < 0 ? -deadline : deadline;
 }
 
-/* This thread has to free these entries and their values. Linked by retired_next. */
+/* ---- Freeing ---- */
+
+/* This thread has to free these entries and their values. Linked by next_freed. */
 static _Thread_local struct tw_cache_entry *to_free __attribute__((tls_model("initial-exec")));
 /* The thread is freeing them. */
 static _Thread_local bool is_freeing __attribute__((tls_model("initial-exec")));
@@ -162,7 +185,7 @@ static void entries_free(void)
 	while ((entry = to_free)) {
 		const struct entry_adopted *adopted = entry_adopted(entry);
 
-		to_free = entry->retired_next;
+		to_free = entry->next_freed;
 		adopted->free_value(adopted->value, adopted->value_size, adopted->context);
 		pool_give(entry, entry_size(entry));
 	}
@@ -170,34 +193,112 @@ static void entries_free(void)
 	pthread_setcancelstate(state, &state);
 }
 
-static void entry_free(struct tw_cache_entry *entry)
+void entry_free(struct tw_cache_entry *entry)
 {
-	if (!(entry->kind & ENTRY_ADOPTED)) {
-		pool_give(entry, entry_size(entry));
-		return;
+	struct tw_cache_entry *next;
+
+	for (; entry; entry = next) {
+		if (!(entry->kind & ENTRY_ADOPTED)) {
+			pool_give(entry, entry_size(entry));
+			return;
+		}
+		next = entry->next_freed;
+		entry->next_freed = to_free;
+		to_free = entry;
 	}
-	entry->retired_next = to_free;
-	to_free = entry;
-	if (!is_freeing)
+	if (to_free && !is_freeing)
 		entries_free();
 }
 
-void entry_let_go(struct tw_cache_entry *entry)
+static void value_keep(void *value, size_t size, void *context)
 {
-	if (entry && entry_leave_to_pins(entry))
-		entry_free(entry);
+	(void)value, (void)size, (void)context;
 }
 
-void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare)
+void entry_let_go(struct tw_cache_entry *entry, bool frees_value)
 {
-	if (entry_leave_to_pins(entry))
-		spare_give(spare, entry, entry_size(entry));
+	if (!entry)
+		return;
+	if ((entry->kind & ENTRY_ADOPTED) && !frees_value &&
+	    entry_adopted(entry)->free_value != value_unmap)
+		entry_adopted(entry)->free_value = value_keep;
+	if (!entry_leave(entry))
+		return;
+	entry->next_freed = NULL;
+	entry_free(entry);
 }
 
 void entry_unpin(struct tw_cache_entry *entry)
 {
-	if (!entry_give_up(entry, 1))
+	if (!entry_give_up(entry))
 		return;
 	pool_count_pinned(pool_of(entry), entry_size(entry), false);
+	entry->next_freed = NULL;
 	entry_free(entry);
+}
+
+bool entry_unpin_quietly(struct tw_cache_entry *entry)
+{
+	struct pool *pool;
+
+	if (!entry_give_up(entry))
+		return false;
+	pool = pool_of(entry);
+	pool_count_pinned(pool, entry_size(entry), false);
+	if (!(entry->kind & ENTRY_ADOPTED)) {
+		pool_give(entry, entry_size(entry));
+		return false;
+	}
+	/* relaxed: compared below. */
+	entry->next_freed = atomic_load_explicit(&pool->orphans, memory_order_relaxed);
+	/* seq_cst: publishes the entry, before the maintenance is asked for; pairs with
+	 * entries_take_orphans(). relaxed: as above. */
+	while (!atomic_compare_exchange_weak_explicit(&pool->orphans, &entry->next_freed, entry,
+						      memory_order_seq_cst, memory_order_relaxed))
+		continue;
+	return true;
+}
+
+struct tw_cache_entry *entries_take_orphans(struct pool *pool)
+{
+	/* seq_cst: after the maintenance has said that it was asked for; pairs with the above. */
+	if (__builtin_expect(!atomic_load_explicit(&pool->orphans, memory_order_seq_cst), 1))
+		return NULL;
+	/* acquire: pairs with entry_unpin_quietly(). */
+	return atomic_exchange_explicit(&pool->orphans, NULL, memory_order_acquire);
+}
+
+const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *entry)
+{
+	entry_pin(entry);
+	return entry;
+}
+
+void tw_cache_entry_release(const struct tw_cache_entry *entry)
+{
+	if (entry)
+		entry_unpin((struct tw_cache_entry *)entry);
+}
+
+/* ---- Values too large for a cell ---- */
+
+bool entry_plan_map(struct entry_plan *plan, struct pool *pool)
+{
+	void *copy = pages_map_untouched(plan->value_size);
+
+	if (!copy)
+		return false;
+	memcpy(copy, plan->value, plan->value_size);
+	counter_add_shared(&pool->mapped, (int64_t)plan->value_size);
+	plan->mapped = copy;
+	plan->mapped_size = plan->value_size;
+	plan->kind |= ENTRY_ADOPTED;
+	plan->value_size = 0;
+	return true;
+}
+
+void entry_plan_unmap(struct entry_plan *plan, struct pool *pool)
+{
+	if (plan->mapped)
+		value_unmap(plan->mapped, plan->mapped_size, pool);
 }

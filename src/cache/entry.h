@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a key with its value, in one block of memory. It belongs to the cache while in a
+ * An entry is a key with its value, in one cell of a pool. It belongs to the cache while in a
  * table, then to the pins. The last reference frees it, on any thread, with or without a cache.
+ *
+ * Any thread may look into any cell at any time, also a free one, by entry_life(), word_load(),
+ * entry_try_pin() and the functions named peek: what they return counts only if the entry is in its
+ * slot after that (lookup.c).
  */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
@@ -16,7 +20,16 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/sanitizer.h"
 #include "pool.h"
+
+/* The thread sanitizer knows only atomics. */
+#if defined(__SSE2__) && !SANITIZER_THREAD
+#include <emmintrin.h>
+#define CACHE_HAS_SSE2 1
+#else
+#define CACHE_HAS_SSE2 0
+#endif
 
 /* These flags say what an entry is, for its life; most entries have none. */
 enum {
@@ -26,10 +39,6 @@ enum {
 	ENTRY_AGING = 4,    /* struct entry_age */
 	ENTRY_ABSENT = 8    /* no value: the source is known to have none */
 };
-
-/* ENTRY_OF_TABLE is the table's reference in `references`. It outweighs all pins, and counts of
- * them that are less than 0, too (pins.c). */
-#define ENTRY_OF_TABLE (UINT32_C(1) << 31)
 
 /* These bits say how an entry stands with its shard. */
 enum {
@@ -64,18 +73,20 @@ struct entry_age {
 };
 
 struct tw_cache_entry {
-	struct pool_block block; /* see entry_state() */
+	/* The number of the cell's life, and the state in the lower 16 bits. No life of a cell has
+	 * the number of another. Written under the shard's lock; read by any thread. */
+	_Atomic uint64_t life;
 	union {
 		/* While it is in the table; under the shard's lock. In no queue, next is NULL. */
 		struct list policy_link;
-		/* After that; retired_next under the lock of the shard, then of the thread that has
-		 * it; removal_next under the lock of the removals. */
+		/* After that; next_freed with the last reference; removal_next under the lock of
+		 * the removals. */
 		struct {
-			struct tw_cache_entry *retired_next;
+			struct tw_cache_entry *next_freed;
 			struct tw_cache_entry *removal_next;
 		};
 	};
-	_Atomic uint32_t references; /* the table's, until no reader can find it; counted pins */
+	_Atomic uint32_t references; /* the table's or the maker's, and pins; 0 in a free cell */
 	uint32_t hash;               /* the key's, the lower half; constant */
 	uint16_t key_size;           /* constant */
 	uint8_t kind;                /* constant */
@@ -83,7 +94,8 @@ struct tw_cache_entry {
 	uint32_t value_size;         /* size of a copied value; constant */
 	/* Moved by lookups, too, where lifetimes slide: entry_deadline(). */
 	_Atomic tw_duration deadline;
-	unsigned char bytes[]; /* extension, adopted, age, key, value; constant, except times */
+	_Alignas(8) unsigned char bytes[]; /* extension, adopted, age, key, value; constant, except
+					    * times; key and value padded to words */
 };
 
 /* A plan says what an entry is made of. */
@@ -99,20 +111,31 @@ struct entry_plan {
 	/* These are completed by cache_plan(). With a weight of its own, kind has
 	 * ENTRY_EXTENDED. */
 	uint8_t kind;
-	size_t size;     /* bytes of the block that it needs */
+	size_t size;     /* bytes of the cell that it needs */
 	uint64_t weight; /* if 0 before: the memory that it takes, adopted values included */
-	uint64_t birth;  /* the era in which it is made */
+	/* A copy of the value that is too large for a cell, or NULL. */
+	void *mapped;
+	size_t mapped_size;
 };
 
 /* ENTRY_SHARE is what an entry takes beside its cell: its share of the table and what is filed. */
 enum { ENTRY_SHARE = 40 };
 
-/* Copies an entry without an adopted value to the block, with one reference, or returns NULL. */
-struct tw_cache_entry *entry_copy(void *block, const struct tw_cache_entry *entry, uint64_t birth);
-/* Gives up the reference of the table, or the maker's, as tw_cache_entry_release does a pin. */
-void entry_let_go(struct tw_cache_entry *entry);
-/* Does as entry_let_go(), into spare cells of its pool. Leaves an adopted value with the caller. */
-void entry_let_go_to_spare(struct tw_cache_entry *entry, struct pool_spare *spare);
+/* Copies the plan's value to memory of its own, which the entry adopts. Returns false if out of
+ * memory. */
+bool entry_plan_map(struct entry_plan *plan, struct pool *pool);
+/* Frees the copy that the plan has, if any: no entry was made of it. */
+void entry_plan_unmap(struct entry_plan *plan, struct pool *pool);
+/* Copies an entry without an adopted value to the cell, with one reference, or returns NULL. */
+struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry);
+/* Does what entry_leave() does, where the entry has pins. */
+bool entry_leave_to_pins(struct tw_cache_entry *entry);
+/* Gives up the maker's reference of an entry that was in no table, or does nothing for NULL. An
+ * adopted value is freed, or left with the caller. */
+void entry_let_go(struct tw_cache_entry *entry, bool frees_value);
+/* Frees an entry without references, or does nothing for NULL, and those that are linked to it by
+ * next_freed. It may call functions of the program. */
+void entry_free(struct tw_cache_entry *entry);
 
 /* These are entry_size() and entry_weight() if something lies before the key. */
 size_t entry_size_beyond(const struct tw_cache_entry *entry);
@@ -127,64 +150,121 @@ static inline void entry_prefetch(const struct tw_cache_entry *entry)
 	__builtin_prefetch((const void *)(address + offsetof(struct tw_cache_entry, bytes) + 72));
 }
 
-/* Copies as memcpy does, without a call for the sizes that most keys and values have. */
-static inline __attribute__((always_inline)) void bytes_copy(void *to, const void *from,
-							     size_t size)
-{
-	unsigned char *bytes = to;
-	const unsigned char *source = from;
+/* ---- Words that are copied while they may change ---- */
 
-	if (size < 16 || size > 64) {
-		memcpy(to, from, size);
+static inline uint64_t word_load(const unsigned char *word)
+{
+	/* relaxed: what is copied counts only if the entry is found in its slot after that. */
+	return atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)word, memory_order_relaxed);
+}
+
+static inline void word_store(unsigned char *word, uint64_t value)
+{
+	/* relaxed: published with the slot. */
+	atomic_store_explicit((_Atomic uint64_t *)(void *)word, value, memory_order_relaxed);
+}
+
+/* Copies `size` bytes to whole words; the last one is padded by zeros. */
+static inline void words_store(unsigned char *to, const void *from, size_t size)
+{
+	const unsigned char *source = from;
+	uint64_t word;
+
+#pragma GCC unroll 4
+	for (; size >= sizeof(word); size -= sizeof(word)) {
+		memcpy(&word, source, sizeof(word));
+		word_store(to, word);
+		source += sizeof(word);
+		to += sizeof(word);
+	}
+	if (size > 0) {
+		word = 0;
+		memcpy(&word, source, size);
+		word_store(to, word);
+	}
+}
+
+#if CACHE_HAS_SSE2
+static inline void vector_move(unsigned char *to, const unsigned char *from)
+{
+	typedef struct {
+		unsigned char bytes[16];
+	} vector;
+	__m128i words;
+
+	/* This does what word_load() and word_store() do: x86 moves each aligned word whole, and a
+	 * torn copy does not count. volatile: it is done here, and once. */
+	__asm__ volatile("movdqu %2, %1\n\tmovdqu %1, %0"
+			 : "=m"(*(vector *)(void *)to), "=&x"(words)
+			 : "m"(*(const vector *)(const void *)from));
+}
+
+/* Copies 16 to 64 bytes from or to words, as most values have. */
+static inline void words_move_usual(unsigned char *to, const unsigned char *from, size_t size)
+{
+	/* It goes from one end to the other, so most addresses are known before the size is. */
+	vector_move(to, from);
+	if (size >= 32)
+		vector_move(to + 16, from + 16);
+	if (size >= 48)
+		vector_move(to + 32, from + 32);
+	vector_move(to + size - 16, from + size - 16);
+}
+#endif
+
+/* Copies a value to words; what the last one has behind it is of no use. */
+static inline void value_store(unsigned char *to, const void *from, size_t size)
+{
+#if CACHE_HAS_SSE2
+	if (__builtin_expect(size - 16 <= 48, 1)) {
+		words_move_usual(to, from, size);
 		return;
 	}
-	/* It goes from one end to the other, so most addresses are known before the size is. */
-	memcpy(bytes, source, 16);
-	if (size >= 32)
-		memcpy(bytes + 16, source + 16, 16);
-	if (size >= 48)
-		memcpy(bytes + 32, source + 32, 16);
-	if (size == 64)
-		memcpy(bytes + 48, source + 48, 16);
-	else if (size % 16 != 0)
-		memcpy(bytes + size - 16, source + size - 16, 16);
+#endif
+	words_store(to, from, size);
 }
+
+/* Copies `size` bytes of words. */
+static inline void words_load(void *to, const unsigned char *from, size_t size)
+{
+	unsigned char *bytes = to;
+	uint64_t word;
+
+#if CACHE_HAS_SSE2
+	if (__builtin_expect(size - 16 <= 48, 1)) {
+		words_move_usual(to, from, size);
+		return;
+	}
+#endif
+	for (; size >= sizeof(word); size -= sizeof(word)) {
+		word = word_load(from);
+		memcpy(bytes, &word, sizeof(word));
+		bytes += sizeof(word);
+		from += sizeof(word);
+	}
+	if (size > 0) {
+		word = word_load(from);
+		memcpy(bytes, &word, size);
+	}
+}
+
+/* ---- State ---- */
 
 /* Returns the state bits. Under the shard's lock; constant once the entry was removed. */
 static inline unsigned entry_state(const struct tw_cache_entry *entry)
 {
 	/* relaxed: written under the same lock, or read by the call for the removal. */
-	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->block.state,
-				    memory_order_relaxed);
-}
-
-/* Returns whether the entry is in the table. If not, another look at the key's slot finds what is
- * there in its place. Inside an era. */
-static inline bool entry_is_linked(const struct tw_cache_entry *entry)
-{
-	/* acquire: comes after the change of the slot; pairs with entry_set_state(). */
-	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->block.state,
-				    memory_order_acquire) &
-	       ENTRY_LINKED;
+	return (uint16_t)atomic_load_explicit(&((struct tw_cache_entry *)entry)->life,
+					      memory_order_relaxed);
 }
 
 static inline void entry_set_state(struct tw_cache_entry *entry, unsigned state)
 {
-	/* release: publishes all of a linked entry, and the slot of one that is not any more; pairs
-	 * with the load in compact.c, and with entry_is_linked(). */
-	atomic_store_explicit(&entry->block.state, (uint16_t)state, memory_order_release);
-}
+	/* relaxed, both: the number stays, and the state is read under the lock. */
+	uint64_t life = atomic_load_explicit(&entry->life, memory_order_relaxed);
 
-/* Returns the era in which the entry was made. */
-static inline uint64_t entry_birth(const struct tw_cache_entry *entry)
-{
-	return (uint64_t)entry->block.birth_high << 32 | entry->block.birth_low;
-}
-
-static inline void entry_set_birth(struct tw_cache_entry *entry, uint64_t era)
-{
-	entry->block.birth_low = (uint32_t)era;
-	entry->block.birth_high = (uint16_t)(era >> 32);
+	atomic_store_explicit(&entry->life, (life & ~(uint64_t)0xffff) | state,
+			      memory_order_relaxed);
 }
 
 static inline unsigned entry_filed(const struct tw_cache_entry *entry)
@@ -201,6 +281,43 @@ static inline enum tw_cache_cause entry_cause(const struct tw_cache_entry *entry
 {
 	return (enum tw_cache_cause)(entry_state(entry) >> ENTRY_CAUSE_SHIFT);
 }
+
+/* ---- Looks into a cell that may be any other's by now ---- */
+
+/* Returns the number of the cell's life with its state, or 0 if it has none. */
+static inline uint64_t entry_life(const struct tw_cache_entry *entry)
+{
+	/* acquire: sees what was written before the life began; pairs with entry_make(). */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->life, memory_order_acquire);
+}
+
+/* relaxed, these six: as in word_load() and word_store(). */
+static inline uint16_t peek16(const uint16_t *field)
+{
+	return atomic_load_explicit((_Atomic uint16_t *)(uintptr_t)field, memory_order_relaxed);
+}
+static inline uint8_t peek8(const uint8_t *field)
+{
+	return atomic_load_explicit((_Atomic uint8_t *)(uintptr_t)field, memory_order_relaxed);
+}
+static inline uint32_t peek32(const uint32_t *field)
+{
+	return atomic_load_explicit((_Atomic uint32_t *)(uintptr_t)field, memory_order_relaxed);
+}
+static inline void peeked_store16(uint16_t *field, uint16_t value)
+{
+	atomic_store_explicit((_Atomic uint16_t *)field, value, memory_order_relaxed);
+}
+static inline void peeked_store8(uint8_t *field, uint8_t value)
+{
+	atomic_store_explicit((_Atomic uint8_t *)field, value, memory_order_relaxed);
+}
+static inline void peeked_store32(uint32_t *field, uint32_t value)
+{
+	atomic_store_explicit((_Atomic uint32_t *)field, value, memory_order_relaxed);
+}
+
+/* ---- Parts ---- */
 
 /* Returns how much lies before the key in an entry of that kind. */
 static inline size_t kind_size(unsigned kind)
@@ -330,57 +447,112 @@ static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duratio
  * shard's lock. */
 void entry_carry_deadline(struct tw_cache_entry *copy, struct tw_cache_entry *entry);
 
-/* Returns whether the one reference is the caller's. */
-static inline bool entry_is_alone(const struct tw_cache_entry *entry)
-{
-	/* acquire: no other thread has one, so no other thread can be looking at it; pairs with
-	 * entry_give_up(). */
-	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->references,
-				    memory_order_acquire) == ENTRY_OF_TABLE;
-}
-
-/* Counts a pin. The caller has a reference or is inside an epoch, so the entry can't be freed. */
+/* Counts a pin. The caller has a reference, or the lock of a shard that has one. */
 static inline void entry_pin(const struct tw_cache_entry *entry)
 {
-	struct tw_cache_entry *mutable_entry = (struct tw_cache_entry *)entry;
-
-	/* relaxed: a reference of the caller's or of the table keeps it alive until this is
-	 * done. */
-	atomic_fetch_add_explicit(&mutable_entry->references, 1, memory_order_relaxed);
+	/* relaxed: the other reference keeps it alive until this is done. */
+	atomic_fetch_add_explicit(&((struct tw_cache_entry *)entry)->references, 1,
+				  memory_order_relaxed);
 }
 
-/* Gives up a counted pin. The last reference frees the entry. */
+/* Gives up the reference of the table, or the maker's. Returns whether it was the last one: then
+ * the caller frees the entry. */
+static inline bool entry_leave(struct tw_cache_entry *entry)
+{
+	uint32_t references = 1;
+
+	/* acq_rel: every user is done with it before the last one frees it; pairs with
+	 * entry_give_up() and entry_try_pin(). relaxed: there are pins. */
+	return __builtin_expect(atomic_compare_exchange_strong_explicit(
+					&entry->references, &references, 0, memory_order_acq_rel,
+					memory_order_relaxed),
+				1) ||
+	       entry_leave_to_pins(entry);
+}
+
+/* Returns how many pins an entry of a table has. Under the shard's lock; a hint, for pins come and
+ * go. */
+static inline uint32_t entry_pins(const struct tw_cache_entry *entry)
+{
+	/* relaxed: a hint. */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->references,
+				    memory_order_relaxed) -
+	       1;
+}
+
+/* Counts a pin of what is in the cell by now, unless that is free. */
+static inline bool entry_try_pin(struct tw_cache_entry *entry)
+{
+	/* relaxed: a free cell is not written to; the exchange below orders. */
+	uint32_t references = atomic_load_explicit(&entry->references, memory_order_relaxed);
+
+	while (references > 0)
+		/* acquire: all of the entry is seen, and its last user's end; pairs with
+		 * entry_make() and entry_give_up(). relaxed: tried again. */
+		if (atomic_compare_exchange_weak_explicit(&entry->references, &references,
+							  references + 1, memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+/* Gives up a pin. The last reference frees the entry. */
 void entry_unpin(struct tw_cache_entry *entry);
+/* Gives up a pin in a call that must not call functions of the program. Returns true if the entry
+ * is to be freed by another call: the caller asks for maintenance. */
+bool entry_unpin_quietly(struct tw_cache_entry *entry);
+/* Takes the entries that are to be freed by another call, linked by next_freed. */
+struct tw_cache_entry *entries_take_orphans(struct pool *pool);
 
 /* Fills what an entry has before its key, for entry_make(). */
-void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan);
+void entry_make_more(struct tw_cache_entry *entry, struct pool *pool,
+		     const struct entry_plan *plan);
 
-/* Makes an entry in the block, with one reference, the caller's. Returns NULL if there is none. */
-static inline __attribute__((always_inline)) struct tw_cache_entry *entry_make(
-	struct pool_block *block, const struct entry_plan *plan)
+/* Begins a life of a cell. */
+static inline uint64_t entry_next_life(const struct tw_cache_entry *entry, uint64_t floor)
 {
-	struct tw_cache_entry *entry = (struct tw_cache_entry *)(void *)block;
+	/* relaxed: the cell is the caller's. */
+	uint64_t life =
+		atomic_load_explicit(&((struct tw_cache_entry *)entry)->life, memory_order_relaxed);
+
+	life = life > floor ? life : floor;
+	return ((life >> 16) + 1) << 16;
+}
+
+/* Makes an entry in the cell, with one reference, the caller's. Returns NULL if there is none. */
+static inline __attribute__((always_inline)) struct tw_cache_entry *entry_make(
+	void *cell, struct pool *pool, const struct entry_plan *plan)
+{
+	struct tw_cache_entry *entry = cell;
 	unsigned char *key;
+	uint64_t life;
 
 	if (!entry)
 		return NULL;
-	entry_set_birth(entry, plan->birth);
-	entry_set_state(entry, 0);
+	life = entry_next_life(entry, counter_read(&pool->floor));
+	/* release: a reader that sees any of this sees that the cell has left its slot; pairs with
+	 * look_fence(). The thread sanitizer knows no fences. */
+	if (!SANITIZER_THREAD)
+		atomic_thread_fence(memory_order_release);
 	entry->policy_link.next = NULL;
-	atomic_init(&entry->references, ENTRY_OF_TABLE);
 	entry->hash = (uint32_t)plan->hash;
-	entry->key_size = (uint16_t)plan->key_size;
-	entry->kind = plan->kind;
-	atomic_init(&entry->uses, 0);
-	entry->value_size = (uint32_t)plan->value_size;
-	atomic_init(&entry->deadline, TW_FOREVER);
+	peeked_store16(&entry->key_size, (uint16_t)plan->key_size);
+	peeked_store8(&entry->kind, plan->kind);
+	/* relaxed, these three: published with the slot. */
+	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
+	peeked_store32(&entry->value_size, (uint32_t)plan->value_size);
+	atomic_store_explicit(&entry->deadline, TW_FOREVER, memory_order_relaxed);
 	if (__builtin_expect(entry_has_more(entry), 0))
-		entry_make_more(entry, plan);
+		entry_make_more(entry, pool, plan);
 	key = (unsigned char *)entry_key(entry);
-	bytes_copy(key, plan->key, plan->key_size);
+	words_store(key, plan->key, plan->key_size);
 	if (plan->value_size > 0)
-		bytes_copy(key + entry_padded_key_size(plan->key_size), plan->value,
-			   plan->value_size);
+		value_store(key + entry_padded_key_size(plan->key_size), plan->value,
+			    plan->value_size);
+	/* release: whoever sees this number sees what is above; pairs with entry_life(). */
+	atomic_store_explicit(&entry->life, life, memory_order_release);
+	/* release: so does who pins the entry; pairs with entry_try_pin(). */
+	atomic_store_explicit(&entry->references, 1, memory_order_release);
 	return entry;
 }
 

@@ -194,7 +194,7 @@ static struct tw_cache_loading *flight_new(uint64_t hash, const void *key, size_
 }
 
 struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, const void *key,
-				     size_t key_size, struct reader *loader)
+				     size_t key_size, struct caller *loader)
 {
 	struct tw_cache_loading *paused =
 		flights->pauses > 0 ? flights_find(flights, hash, key, key_size) : NULL;
@@ -218,7 +218,7 @@ struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, con
 	return flight;
 }
 
-void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader)
+void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct caller *loader)
 {
 	flights->queued -= flight->state == FLIGHT_QUEUED;
 	flight->state = FLIGHT_RUNNING;

@@ -19,7 +19,7 @@
 #include "base/own_lock.h"
 #include "base/turn_lock.h"
 
-struct reader;
+struct caller;
 struct shard;
 
 /* A take whose function waits for the result of a flight. */
@@ -51,7 +51,7 @@ struct tw_cache_loading {
 	struct tw_cache_loading *next; /* in its chain */
 	struct list of_shard;          /* in `all` or `paused` */
 	uint64_t clears;       /* those of the shard when it began; UINT64_MAX once overridden */
-	struct reader *loader; /* the thread that loads, or NULL */
+	struct caller *loader; /* the thread that loads, or NULL */
 	struct list askers;    /* belongs to the thread that ends it, once it is over */
 	uint16_t failures;     /* loads of the key that failed, in a row */
 	bool is_awaited;       /* threads wait, or have waited */
@@ -111,9 +111,9 @@ void flights_forget(struct flights *flights, tw_duration now);
  * the caller's, and is queued, or runs in the loader's thread if that is not NULL. Returns NULL if
  * out of memory. */
 struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, const void *key,
-				     size_t key_size, struct reader *loader);
+				     size_t key_size, struct caller *loader);
 /* The loader's thread begins to load what was queued. */
-void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct reader *loader);
+void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct caller *loader);
 /* Takes it out of the lists. Returns whether its key was neither set nor deleted. */
 bool flight_unlist(struct tw_cache_loading *flight, struct flights *flights);
 /* What was just unlisted becomes a pause, with retry_at, forget_at and failures set. */

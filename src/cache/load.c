@@ -21,7 +21,6 @@
 #include "base/thread.h"
 #include "change.h"
 #include "load_queue.h"
-#include "pins.h"
 
 /* ---- What the loader gives ---- */
 
@@ -51,13 +50,15 @@ enum tw_status tw_cache_load_give(struct tw_cache_loading *loading,
 	if (cache) {
 		struct entry_plan plan = {
 			.key = loading->key, .key_size = loading->key_size, .hash = loading->hash};
-		struct retiring_reader *thread;
 
 		cache_plan_value(cache, &plan, value);
-		cache_plan(cache, &plan);
-		thread = retire_begin(&cache->shared);
-		entry = entry_from(thread, &cache->shared, &plan);
-		retire_end(thread, &cache->shared);
+		if (cache_plan(cache, &plan)) {
+			shard_begin(loading->shard);
+			entry = shard_make(loading->shard, &plan);
+			(void)shard_end(loading->shard);
+		}
+		if (!entry)
+			entry_plan_unmap(&plan, cache->shared.pool);
 		if (entry) {
 			before = loading->given;
 			loading->given = entry;
@@ -65,7 +66,7 @@ enum tw_status tw_cache_load_give(struct tw_cache_loading *loading,
 		}
 	}
 	/* A destroy that waits for the lock has this value freed before its return. */
-	entry_let_go(before);
+	entry_let_go(before, true);
 	loading_unlock(loading);
 	return entry ? TW_OK : cache ? TW_NO_MEMORY : TW_CLOSED;
 }
@@ -81,23 +82,24 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 
 /* ---- The end ---- */
 
-/* Returns an absence of the key, or NULL if that is not to be stored. */
+/* Between begin and end: returns an absence of the key, or NULL if that is not to be stored. */
 static __attribute__((noinline)) struct tw_cache_entry *loading_absence(
-	struct tw_cache *cache, struct tw_cache_loading *loading, struct retiring_reader *thread)
+	struct tw_cache *cache, struct shard *shard, struct tw_cache_loading *loading,
+	struct caller *caller) HOLDS(shard->lock)
 {
 	struct entry_plan absence = {.key = loading->key,
 				     .key_size = loading->key_size,
 				     .hash = loading->hash,
 				     .kind = ENTRY_ABSENT};
 
-	if (loading->began > 0)
-		reader_count(&thread->reader, COUNT_LOAD_ERRORS, 1);
+	if (loading->began > 0 && caller)
+		caller_count(caller, COUNT_LOAD_ERRORS, 1);
 	if (load_has_failed(loading->status) || cache->options.negative_expire == 0)
 		return NULL;
-	cache_plan(cache, &absence);
+	(void)cache_plan(cache, &absence);
 	loading->life = cache->options.negative_expire;
 	/* Without memory the absence is returned, and not stored. */
-	return entry_from(thread, &cache->shared, &absence);
+	return shard_make(shard, &absence);
 }
 
 /* Returns how long a key pauses after that many failed loads in a row, at least one. */
@@ -165,21 +167,16 @@ static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loadin
 	return is_stored;
 }
 
-/* Between begin and end, after the landing: hands the result to threads that wait. Returns the old
- * value for functions that do, pinned, or NULL. */
+/* Between begin and end, after the landing: hands the result to threads that wait, with the pin of
+ * a value. Returns the old value for functions that do, pinned, or NULL. */
 static const struct tw_cache_entry *loading_hand_over(struct tw_cache *cache,
 						      struct tw_cache_loading *loading,
 						      const struct change *change,
-						      struct tw_cache_entry *entry, bool is_held)
+						      struct tw_cache_entry *entry)
 	HOLDS(change->shard->lock)
 {
 	if (loading->status == TW_OK)
 		loading->entry = entry;
-	/* A hazard is as good as in an era: this thread retires the entry, if it has left again. */
-	if (loading->entry && is_held)
-		entry_hold(entry);
-	else if (loading->entry)
-		entry_pin(entry);
 	flight_wake(loading, &change->shard->lock);
 	return load_has_failed(loading->status) && !list_is_empty(&loading->askers)
 		       ? cache_pin_stale(cache, change->shard, loading->hash, loading->key,
@@ -193,34 +190,37 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 			enum tw_status status)
 {
 	struct change change = {.shard = loading->shard, .hash = loading->hash};
+	struct caller *caller = callers_find(&cache->shared.callers);
 	const struct tw_cache_entry *stale;
 	struct tw_cache_entry *entry;
-	struct retiring_reader *thread;
 	uint64_t weight;
 	bool is_stored;
+	size_t taken;
 
 	/* TW_STALE would promise an entry. */
 	if ((status == TW_OK && !loading->given) || status == TW_STALE)
 		status = TW_LOAD_FAILED;
 	loading->status = status;
 	if (status != TW_OK)
-		entry_let_go(loading->given);
-	thread = retire_begin(&cache->shared);
-	entry = status == TW_OK ? loading->given : loading_absence(cache, loading, thread);
+		entry_let_go(loading->given, true);
+	shard_begin(change.shard);
+	entry = status == TW_OK ? loading->given
+				: loading_absence(cache, change.shard, loading, caller);
 	weight = entry ? entry_weight(entry) : 0;
-	shard_begin_in(change.shard, thread);
 	change.now = tw_now(cache->shared.wheel);
 	if (entry)
 		cache_start_life(cache, entry, change.now,
-				 cache_lifetime(cache, &thread->reader, loading->life));
+				 cache_lifetime(cache, caller, loading->life));
+	/* It may have left again at once. */
+	if (status == TW_OK)
+		entry_pin(entry);
 	is_stored = loading_land(cache, loading, &change, entry);
-	stale = loading_hand_over(cache, loading, &change, entry,
-				  is_stored && loading->loader == &thread->reader);
+	stale = loading_hand_over(cache, loading, &change, entry);
 	change.shard->flights.entered += loading->is_kept;
-	shard_end_in(change.shard);
-	cache_end_sets(cache, thread, is_stored ? weight : 0, entry);
+	taken = shard_end(change.shard);
+	cache_end_sets(cache, taken, is_stored ? weight : 0, entry);
 	if (!is_stored)
-		entry_let_go(entry);
+		entry_let_go(entry, true);
 	/* The wheel's clock is the real one where it has a coarse clock. */
 	loading->took =
 		(cache->shared.has_coarse_clock ? change.now : clock_read_real(CLOCK_MONOTONIC)) -
@@ -276,15 +276,15 @@ void load_answer(struct tw_cache *cache, tw_cache_value_fn *on_value, void *cont
 void load_answer_all(struct tw_cache *cache, struct list *askers, enum tw_status status,
 		     const struct tw_cache_entry *entry)
 {
-	struct reader *reader;
+	struct caller *caller;
 	struct list *link;
 
 	while ((link = list_take_first(askers))) {
 		struct asker *asker = list_entry(link, struct asker, link);
 
-		reader = epochs_reader(&cache->shared.epochs);
-		if (reader)
-			reader_count(reader, COUNT_STALE, status == TW_STALE);
+		caller = callers_find(&cache->shared.callers);
+		if (caller)
+			caller_count(caller, COUNT_STALE, status == TW_STALE);
 		load_answer(cache, asker->on_value, asker->context, status, entry);
 		free(asker);
 	}
@@ -292,20 +292,20 @@ void load_answer_all(struct tw_cache *cache, struct list *askers, enum tw_status
 
 /* ---- Running ---- */
 
-void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
+void load_run(struct tw_cache *cache, struct caller *caller, struct tw_cache_loading *loading,
 	      tw_duration now, tw_cache_load *load, void *argument)
 {
 	struct callback callback
 		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
 	enum tw_status status;
 
-	reader_count(reader, COUNT_LOADS, 1);
+	caller_count(caller, COUNT_LOADS, 1);
 	if (loading->is_refresh)
-		reader_count(reader, COUNT_REFRESHES, 1);
+		caller_count(caller, COUNT_REFRESHES, 1);
 	loading->began = now;
-	reader->callbacks++;
+	caller->callbacks++;
 	status = load(argument, loading->key, loading->key_size, loading);
-	reader->callbacks--;
+	caller->callbacks--;
 	callback.has_returned = true;
 	if (!loading->is_kept) {
 		(void)tw_cache_load_end(loading, status);
@@ -320,19 +320,19 @@ void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loa
 void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, bool is_refused)
 {
 	struct shard *shard = loading->shard;
-	struct reader *reader = epochs_reader(&cache->shared.epochs);
+	struct caller *caller = callers_find(&cache->shared.callers);
 	bool is_closed = is_refused || shared_is_closed(&cache->shared);
 
 	turn_lock_take(&shard->lock);
-	flight_begin(loading, &shard->flights, reader);
+	flight_begin(loading, &shard->flights, caller);
 	shard->flights.entered++;
 	/* The value was set or deleted meanwhile, and no take waits. */
 	if (loading->is_refresh && !flight_is_current(loading, &shard->flights) &&
 	    !loading->is_awaited && list_is_empty(&loading->askers))
 		is_closed = true;
 	turn_lock_let_go(&shard->lock);
-	if (reader && !is_closed)
-		load_run(cache, reader, loading, clock_read_real(CLOCK_MONOTONIC),
+	if (caller && !is_closed)
+		load_run(cache, caller, loading, clock_read_real(CLOCK_MONOTONIC),
 			 cache->options.load, cache->options.load_context);
 	else
 		(void)tw_cache_load_end(loading, is_closed ? TW_CLOSED : TW_NO_MEMORY);

@@ -7,7 +7,7 @@
 
 /* Calls the loader in this thread, at the real time `now`, and ends the load unless the loader
  * keeps it. No lock is held. */
-void load_run(struct tw_cache *cache, struct reader *reader, struct tw_cache_loading *loading,
+void load_run(struct tw_cache *cache, struct caller *caller, struct tw_cache_loading *loading,
 	      tw_duration now, tw_cache_load *load, void *argument);
 /* Begins and runs a load that was queued, or ends it with TW_CLOSED if it is refused, and lets go
  * of it. No lock is held. */

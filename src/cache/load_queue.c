@@ -225,8 +225,7 @@ void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_
 		loading->is_refresh = true;
 		time_store(&entry_age(entry)->refresh_at, TW_FOREVER);
 		if (!load_queue_add(&cache->loads, loading) && load_queue_take(cache, loading)) {
-			/* The wheel is stopped. No take has found the load, so it does not end: the
-			 * caller may be inside an era. */
+			/* The wheel is stopped. No take has found the load, so it does not end. */
 			(void)flight_unlist(loading, &shard->flights);
 			flight_let_go(loading);
 		}

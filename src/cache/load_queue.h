@@ -31,7 +31,7 @@ void load_queue_close(struct load_queue *queue);
 /* Lists a new load of the key at the real time `now`: run by the loader's thread or, if that is
  * NULL, to be queued. Returns NULL if out of memory. */
 static inline struct tw_cache_loading *cache_list_load(struct tw_cache *cache, struct shard *shard,
-						       struct reader *loader, uint64_t hash,
+						       struct caller *loader, uint64_t hash,
 						       const void *key, size_t key_size,
 						       tw_duration now) HOLDS(shard->lock)
 {
@@ -47,8 +47,7 @@ static inline struct tw_cache_loading *cache_list_load(struct tw_cache *cache, s
 	return loading;
 }
 
-/* Returns whether a lookup that found this, inside its era, should call cache_refresh() after it.
- */
+/* Returns whether a lookup that found this should call cache_refresh() after it. */
 static inline bool entry_wants_refresh(const struct tw_cache_entry *entry, tw_duration coarse)
 {
 	return __builtin_expect(entry->kind & ENTRY_AGING, 0) &&

@@ -1,36 +1,109 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup enters an era, finds the entry in the shard's table, judges its deadline, and copies or
- * pins it; it takes no lock and writes to nothing that is shared but the entry's bits of use, and
- * the deadline where that slides. What it loads it follows only if the era has not moved by then
- * (epoch.c); otherwise it enters again. So it does where it finds the entry past its deadline, or
- * moves that, and the entry has lost its slot: another may be there, as good or better (compact.c).
+ * A lookup finds the entry in the shard's table, judges its deadline, and copies or pins it. It
+ * takes no lock and writes to nothing that is shared but the entry's bits of use, and a pin where
+ * it needs one: for values that are large or adopted, where a deadline is near, and where it
+ * slides.
+ *
+ * Readers leave no trace, so an entry's cell may be free, or another entry's, while a lookup reads
+ * it. Memory keeps its type (pool.h, table.h): whatever a slot has named may be read at any time,
+ * by relaxed loads of words, and a cell's count of references is one. What was read counts if after
+ * it, in this order, the shard's number of tables, the slot and the number of the cell's life are
+ * still what they were (look_holds). Three releases make it so: the fence before a cell is written
+ * or reads as zero, the store of the life's number, and the store of the slot. A look that fails is
+ * made again; then another thread has made progress.
+ *
+ * A pin is the same with a compare-and-swap of the count between the two looks. It may have come to
+ * another entry, and then it is given up. A copy is made to the caller's buffer only when it holds,
+ * or the key is kept: callers may have the key and the buffer in one place.
  *
  * Linearization: the load of the slot; of what has expired, the last load of its deadline.
  */
 #include "lookup.h"
-#include "pins.h"
 #include "load_queue.h"
 
 #include <string.h>
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
+/* Values of at most COPY_MOST bytes are copied without a pin. */
+enum { COPY_MOST = 1024 };
+
+/* ---- Looks ---- */
+
+/* Returns whether what the look is at has the key, by what it is at this moment. */
+static bool look_has_key(const struct look *look, const void *key, size_t key_size)
+{
+	const struct tw_cache_entry *entry = look->entry;
+	const unsigned char *place = entry->bytes + kind_size(peek8(&entry->kind));
+	const unsigned char *source = key;
+	uint64_t word;
+
+	if (peek16(&entry->key_size) != key_size ||
+	    entry_padded_key_size(key_size) > pool_bytes_behind(place))
+		return false;
+	for (; key_size > sizeof(word); key_size -= sizeof(word)) {
+		memcpy(&word, source, sizeof(word));
+		if (word_load(place) != word)
+			return false;
+		source += sizeof(word);
+		place += sizeof(word);
+	}
+	word = 0;
+	memcpy(&word, source, key_size);
+	return word_load(place) == word;
+}
+
+enum look_result { LOOK_FOUND, LOOK_MISSED, LOOK_AGAIN };
+
+static enum look_result look_once(struct look *look, const void *key, size_t key_size)
+{
+	uint32_t mask = (uint32_t)(((uint64_t)1 << (look->place & 63)) - 1);
+
+	for (uint32_t n = 0; n <= mask; n++) {
+		const struct bucket *bucket = place_bucket(look->place, look->hash + n);
+		bool was_passed = bucket_was_passed(bucket);
+		unsigned matches = bucket_matches(bucket, look->hash);
+
+		for (; matches != 0; matches &= matches - 1) {
+			if (!look_at(look, &bucket->slots[__builtin_ctz(matches)]))
+				continue;
+			if (look_has_key(look, key, key_size))
+				return LOOK_FOUND;
+			if (!look_holds(look))
+				return LOOK_AGAIN;
+		}
+		if (!was_passed)
+			break;
+	}
+	return look_has_table(look) ? LOOK_MISSED : LOOK_AGAIN;
+}
+
+/* Looks for the key. Returns true if it seems to be there, as far as look_holds(), or false if it
+ * is not. */
+static bool look_seek(struct look *look, const void *key, size_t key_size)
+{
+	enum look_result result;
+
+	do {
+		look_begin(look);
+		result = look_once(look, key, key_size);
+	} while (__builtin_expect(result == LOOK_AGAIN, 0));
+	return result == LOOK_FOUND;
+}
+
+/* ---- Deadlines ---- */
 
 /*
- * Judges an entry that seems past its deadline, or whose deadline slides. Returns it as a hit, or
- * NULL if it may not be read. The guard is lost if the entry has lost its slot. A hit moves the
- * deadline, at most to the entry's end. A touch that runs beside it sets the end first and then the
- * deadline, so whoever reads that deadline sees that end.
+ * Judges a pinned entry that seems past its deadline, or whose deadline slides. Returns whether it
+ * may be read. A hit moves the deadline, at most to the entry's end. A touch that runs beside it
+ * sets the end first and then the deadline, so whoever reads that deadline sees that end.
  */
-static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct tw_cache *cache,
-								    struct era_guard *guard,
-								    struct tw_cache_entry *entry,
-								    tw_duration coarse, bool is_use)
+static __attribute__((noinline)) bool cache_judge(const struct tw_cache *cache,
+						  struct tw_cache_entry *entry, tw_duration coarse,
+						  bool is_use)
 {
 	tw_duration later =
 		deadline_after(time_add(coarse, cache->shared.coarse_step), cache->options.idle);
 	tw_duration deadline = entry_deadline(entry);
-	bool is_past = false;
 
 	for (;;) {
 		tw_duration present;
@@ -39,124 +112,170 @@ static __attribute__((noinline)) struct tw_cache_entry *cache_judge(const struct
 
 		if (shared_is_past(&cache->shared, deadline, coarse)) {
 			present = entry_deadline(entry);
-			is_past = present == deadline;
-			if (is_past)
-				break;
+			if (present == deadline)
+				return false;
 			/* A touch came before the clock was read. */
 			deadline = present;
 			continue;
 		}
 		if (cache->options.idle == 0)
-			return entry;
+			return true;
 		end = time_load(&entry_extension(entry)->end);
 		wanted = is_use ? later : deadline;
 		wanted = wanted < end ? wanted : end;
 		if (deadline >= wanted && deadline <= end)
-			break;
+			return true;
 		/* Looks again then: a touch may have come to the very deadline that was there. */
 		if (entry_move_deadline(entry, &deadline, wanted))
 			deadline = wanted;
 	}
-	guard->is_lost = !entry_is_linked(entry);
-	return is_past ? NULL : entry;
 }
 
 /*
- * Does what cache_find() does, at a coarse time that was read in this call: an entry that outlives
- * it, and is found, was there at that time, or came later in the call with its lifetime before it.
+ * Returns the key's entry, pinned, or NULL if it has none that may be read, at a coarse time that
+ * was read in this call: an entry that outlives it, and is found, was there at that time, or came
+ * later in the call with its lifetime before it. An entry that has lost its slot while it was
+ * judged may have another in its place, as good or better (compact.c).
  */
-static ALWAYS_INLINE struct tw_cache_entry *cache_find_at(struct tw_cache *cache,
-							  struct reader *reader, tw_duration coarse,
-							  uint64_t hash, const void *key,
-							  size_t key_size, bool is_use)
+static struct tw_cache_entry *cache_find_at(struct tw_cache *cache, struct look *look,
+					    tw_duration coarse, const void *key, size_t key_size,
+					    bool is_use)
 {
-	struct shard *shard = cache_shard(cache, hash);
-	struct epochs *epochs = &cache->shared.epochs;
-	struct era_guard guard = {.epochs = epochs};
-	struct tw_cache_entry *entry;
+	while (look_seek(look, key, key_size)) {
+		struct tw_cache_entry *entry = look->entry;
+		bool is_readable = true;
+		bool holds;
 
-	do {
-		const struct table *table;
-		_Atomic uint64_t *slot;
-		tw_duration deadline;
-
-		guard.era = reader_enter(reader, epochs);
-		table = shard_table(shard);
-		entry = NULL;
-		if (era_guard_holds(&guard))
-			entry = table_seek(table, hash, key, key_size, &slot, &guard);
-		if (!entry)
+		if (!entry_try_pin(entry))
 			continue;
-		deadline = entry_deadline(entry);
-		if (deadline != TW_FOREVER &&
-		    (cache->options.idle > 0 || shared_is_past(&cache->shared, deadline, coarse))) {
-			const struct tw_cache_entry *found = entry;
-
-			entry = cache_judge(cache, &guard, entry, coarse, is_use);
-			/* A move stores the slot before it unlinks what was there. */
-			guard.is_lost |= !entry && slot_entry(slot_load(slot)) != found;
+		holds = look_holds(look);
+		if (holds && (cache->options.idle > 0 ||
+			      shared_is_past(&cache->shared, entry_deadline(entry), coarse))) {
+			is_readable = cache_judge(cache, entry, coarse, is_use);
+			holds = look_holds(look);
 		}
-	} while (__builtin_expect(guard.is_lost, 0));
-	if (is_use && entry)
-		policy_use(&shard->policy, entry);
-	return entry;
+		if (holds && is_readable) {
+			if (is_use)
+				policy_use(&look->shard->policy, entry);
+			return entry;
+		}
+		cache_unpin(cache, entry);
+		if (holds)
+			break;
+	}
+	return NULL;
 }
 
-struct tw_cache_entry *cache_find(struct tw_cache *cache, struct reader *reader, uint64_t hash,
-				  const void *key, size_t key_size)
+struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
+				  size_t key_size)
 {
-	return cache_find_at(cache, reader, shared_coarse_now(&cache->shared), hash, key, key_size,
-			     true);
+	struct look look = {.shard = cache_shard(cache, hash), .hash = hash};
+
+	return cache_find_at(cache, &look, shared_coarse_now(&cache->shared), key, key_size, true);
 }
 
 /* ---- One key ---- */
 
-/* Copies `copied` bytes and leaves. A large value is pinned meanwhile, so that a buffer that is not
- * there yet holds up no memory. */
-static void cache_copy_and_leave(struct reader *reader, struct tw_cache_entry *entry, void *buffer,
-				 const void *value, size_t copied)
-{
-	enum { LARGE = 1024 };
+/* A get asks for one key, and fills in what it found. */
+struct get {
+	struct tw_cache *cache;
+	struct caller *caller;
+	tw_duration coarse;
+	const void *key;
+	size_t key_size;
+	void *buffer;
+	size_t capacity;
+	size_t size; /* the value's; 0 if there is none */
+};
 
-	if (copied <= LARGE) {
-		if (copied > 0)
-			bytes_copy(buffer, value, copied);
-		reader_leave(reader);
-	} else {
-		entry_pin(entry);
-		reader_leave(reader);
-		memcpy(buffer, value, copied);
-		tw_cache_entry_release(entry);
-	}
+/* Returns how many bytes of the value are copied. */
+static size_t get_copied(const struct get *get)
+{
+	return get->size < get->capacity ? get->size : get->capacity;
 }
 
-/* Inside an era or not. value_size may be NULL. */
-static __attribute__((noinline)) enum tw_status cache_get_hashed(
-	struct tw_cache *cache, struct reader *reader, tw_duration coarse, uint64_t hash,
-	const void *key, size_t key_size, void *buffer, size_t capacity, size_t *value_size)
+/* Counts what was found, and loads it again if it is old. */
+static enum tw_status get_count(const struct get *get, const struct look *look, bool is_there,
+				unsigned kind, bool is_old)
+{
+	enum tw_status status = caller_count_find(get->caller, is_there, kind);
+
+	if (is_old)
+		cache_refresh(get->cache, look->hash, get->key, get->key_size);
+	if (status == TW_OK && get->size > get->capacity)
+		status = TW_TRUNCATED;
+	return status;
+}
+
+/* Gets a value by a pin. */
+static __attribute__((noinline)) enum tw_status get_pinned(struct get *get, struct look *look)
 {
 	struct tw_cache_entry *entry =
-		cache_find_at(cache, reader, coarse, hash, key, key_size, true);
-	enum tw_status status = reader_count_find(reader, entry);
-	bool is_old = entry && entry_wants_refresh(entry, coarse);
+		cache_find_at(get->cache, look, get->coarse, get->key, get->key_size, true);
+	enum tw_status status;
 	const void *value;
-	size_t size = 0;
-	size_t copied;
 
-	/* This comes before the copy: callers may have the key and the buffer in one place. */
-	if (is_old)
-		cache_refresh(cache, hash, key, key_size);
-	if (status == TW_OK) {
-		value = entry_value(entry, &size);
-		copied = size < capacity ? size : capacity;
-		status = copied < size ? TW_TRUNCATED : TW_OK;
-		cache_copy_and_leave(reader, entry, buffer, value, copied);
-	} else {
-		reader_leave(reader);
-	}
-	if (value_size)
-		*value_size = size;
+	if (!entry)
+		return get_count(get, look, false, 0, false);
+	value = entry_value(entry, &get->size);
+	status = get_count(get, look, true, entry->kind, entry_wants_refresh(entry, get->coarse));
+	if (get_copied(get) > 0)
+		memcpy(get->buffer, value, get_copied(get));
+	cache_unpin(get->cache, entry);
 	return status;
+}
+
+/* Tries to copy what the look is at, a plain value far from its deadline, to `copy`. Returns false
+ * if it has to be pinned. *holds says whether the copy holds. */
+static bool get_try_copy(struct get *get, const struct look *look, unsigned *kind, bool *is_old,
+			 unsigned char *copy, bool *holds)
+{
+	const struct tw_cache_entry *entry = look->entry;
+	size_t before = sizeof(*entry) + entry_padded_key_size(get->key_size);
+
+	*kind = peek8(&entry->kind);
+	before += kind_size(*kind);
+	get->size = peek32(&entry->value_size);
+	if (get->size > COPY_MOST || (*kind & ENTRY_ADOPTED) || get->cache->options.idle > 0 ||
+	    entry_deadline(entry) <= get->coarse + get->cache->shared.coarse_margin)
+		return false;
+	*is_old = (*kind & ENTRY_AGING) &&
+		  time_load(&((struct entry_age *)(void *)(entry->bytes +
+							   kind_size(*kind & ENTRY_EXTENDED)))
+				     ->refresh_at) <= get->coarse;
+	*holds = before + get->size <= pool_bytes_behind(entry);
+	if (*holds)
+		words_load(copy, (const unsigned char *)entry + before, get_copied(get));
+	*holds = *holds && look_holds(look);
+	return true;
+}
+
+/* Gets a key whose hash is known. */
+static __attribute__((noinline)) enum tw_status get_hashed(struct get *get, uint64_t hash)
+{
+	struct look look = {.shard = cache_shard(get->cache, hash), .hash = hash};
+	unsigned char copy[COPY_MOST];
+
+	while (look_seek(&look, get->key, get->key_size)) {
+		enum tw_status status;
+		unsigned kind;
+		bool is_old;
+		bool holds;
+
+		if (!get_try_copy(get, &look, &kind, &is_old, copy, &holds)) {
+			get->size = 0;
+			return get_pinned(get, &look);
+		}
+		if (!holds)
+			continue;
+		policy_use(&look.shard->policy, look.entry);
+		status = get_count(get, &look, true, kind, is_old);
+		if (get_copied(get) > 0)
+			memcpy(get->buffer, copy, get_copied(get));
+		return status;
+	}
+	get->size = 0;
+	return get_count(get, &look, false, 0, false);
 }
 
 /* tw_cache_get, whatever it is asked. */
@@ -165,19 +284,63 @@ static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *c
 							      void *buffer, size_t capacity,
 							      size_t *value_size)
 {
+	struct get get = {.cache = cache,
+			  .key = key,
+			  .key_size = key_size,
+			  .buffer = buffer,
+			  .capacity = capacity};
 	enum tw_status status = TW_INVALID;
-	struct reader *reader;
 
 	if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
-		status = cache_admit(cache, &reader);
-		if (status == TW_OK)
-			return cache_get_hashed(cache, reader, shared_coarse_now(&cache->shared),
-						key_hash_wide(&cache->shared.seed, key, key_size),
-						key, key_size, buffer, capacity, value_size);
+		status = cache_admit(cache, &get.caller);
+		if (status == TW_OK) {
+			get.coarse = shared_coarse_now(&cache->shared);
+			status =
+				get_hashed(&get, key_hash_wide(&cache->shared.seed, key, key_size));
+		}
 	}
 	/* Not before the key was read: callers may have both in one place. */
 	if (value_size)
-		*value_size = 0;
+		*value_size = get.size;
+	return status;
+}
+
+/* Copies the value of a hit. Returns whether it holds. */
+static inline __attribute__((always_inline)) bool glance_copy(const struct glance *glance,
+							      size_t key_size, void *buffer,
+							      size_t capacity, size_t *size)
+{
+	const struct tw_cache_entry *entry = glance->look.entry;
+
+	*size = peek32(&entry->value_size);
+	if (__builtin_expect(*size > capacity || *size > COPY_MOST, 0))
+		return false;
+	words_load(buffer, entry->bytes + entry_padded_key_size(key_size), *size);
+	return look_holds(&glance->look);
+}
+
+/* Gets a key that a glance has not found. The buffer may be written already, in the key's place. */
+static __attribute__((noinline)) enum tw_status get_after_glance(struct tw_cache *cache,
+								 const struct glance *glance,
+								 size_t key_size, void *buffer,
+								 size_t capacity,
+								 size_t *value_size)
+{
+	unsigned char key[16];
+	struct get get = {.cache = cache,
+			  .caller = glance->caller,
+			  .coarse = shared_coarse_now(&cache->shared),
+			  .key = key,
+			  .key_size = key_size,
+			  .buffer = buffer,
+			  .capacity = capacity};
+	enum tw_status status;
+
+	memcpy(key, &glance->key[0], 8);
+	memcpy(key + key_size - 8, &glance->key[1], 8);
+	status = get_hashed(&get, glance->look.hash);
+	if (value_size)
+		*value_size = get.size;
 	return status;
 }
 
@@ -185,24 +348,17 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 			    size_t capacity, size_t *value_size)
 {
 	struct glance glance;
-	const unsigned char *value;
+	/* What is passed on lies in memory; the glance itself can be in registers. */
+	struct glance passed;
 	size_t size;
 
 	if (__builtin_expect(!buffer, 0))
 		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
 	switch (cache_glance(cache, key, key_size, &glance)) {
 	case GLANCE_HIT:
-		size = glance.entry->value_size;
-		if (__builtin_expect(size > capacity, 0))
+		if (__builtin_expect(!glance_copy(&glance, key_size, buffer, capacity, &size), 0))
 			break;
 		glance_count_hit(&glance);
-		value = glance.entry->bytes + entry_padded_key_size(key_size);
-		if (__builtin_expect(size - 16 <= 48, 1)) {
-			bytes_copy(buffer, value, size);
-			reader_leave(glance.reader);
-		} else {
-			cache_copy_and_leave(glance.reader, glance.entry, buffer, value, size);
-		}
 		if (value_size)
 			*value_size = size;
 		return TW_OK;
@@ -210,14 +366,13 @@ enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_
 		if (value_size)
 			*value_size = 0;
 		return glance_miss(&glance);
-	case GLANCE_INSIDE:
+	case GLANCE_UNKNOWN:
 		break;
 	case GLANCE_NONE:
 		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
 	}
-	return cache_get_hashed(cache, glance.reader,
-				glance.margin_end - cache->shared.coarse_margin, glance.hash, key,
-				key_size, buffer, capacity, value_size);
+	passed = glance;
+	return get_after_glance(cache, &passed, key_size, buffer, capacity, value_size);
 }
 
 /* Does what tw_cache_acquire() does, whatever it is asked. */
@@ -226,37 +381,36 @@ static __attribute__((noinline)) enum tw_status cache_acquire_any(
 	const struct tw_cache_entry **entry)
 {
 	bool is_use = !(flags & TW_CACHE_NO_USE);
-	struct reader *reader;
 	struct tw_cache_entry *found;
+	struct caller *caller;
 	enum tw_status status;
+	struct look look;
 	tw_duration coarse;
-	uint64_t hash;
-	bool is_old;
 
 	if (!entry)
 		return TW_INVALID;
 	*entry = NULL;
 	if (!cache || !key_is_valid(key, key_size) || (flags & ~TW_CACHE_NO_USE))
 		return TW_INVALID;
-	status = cache_admit(cache, &reader);
+	status = cache_admit(cache, &caller);
 	if (status != TW_OK)
 		return status;
-	hash = key_hash_wide(&cache->shared.seed, key, key_size);
+	look.hash = key_hash_wide(&cache->shared.seed, key, key_size);
+	look.shard = cache_shard(cache, look.hash);
 	coarse = shared_coarse_now(&cache->shared);
-	found = cache_find_at(cache, reader, coarse, hash, key, key_size, is_use);
+	found = cache_find_at(cache, &look, coarse, key, key_size, is_use);
 	if (is_use)
-		status = reader_count_find(reader, found);
-	else if (!found || (found->kind & ENTRY_ABSENT))
-		status = TW_NOT_FOUND;
-	is_old = is_use && found && entry_wants_refresh(found, coarse);
-	if (status == TW_OK) {
-		entry_hold(found);
-		*entry = found;
+		(void)caller_count_find(caller, found, found ? found->kind : 0);
+	if (!found)
+		return TW_NOT_FOUND;
+	if (is_use && entry_wants_refresh(found, coarse))
+		cache_refresh(cache, look.hash, key, key_size);
+	if (found->kind & ENTRY_ABSENT) {
+		cache_unpin(cache, found);
+		return TW_NOT_FOUND;
 	}
-	reader_leave(reader);
-	if (is_old)
-		cache_refresh(cache, hash, key, key_size);
-	return status;
+	*entry = found;
+	return TW_OK;
 }
 
 enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,
@@ -268,14 +422,14 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 		return cache_acquire_any(cache, key, key_size, flags, entry);
 	switch (cache_glance(cache, key, key_size, &glance)) {
 	case GLANCE_HIT:
-		*entry = glance_take(&glance);
-		return TW_OK;
+		*entry = glance_take(cache, &glance);
+		if (__builtin_expect(*entry != NULL, 1))
+			return TW_OK;
+		break;
 	case GLANCE_MISS:
 		*entry = NULL;
 		return glance_miss(&glance);
-	case GLANCE_INSIDE:
-		reader_leave(glance.reader);
-		break;
+	case GLANCE_UNKNOWN:
 	case GLANCE_NONE:
 		break;
 	}
@@ -292,38 +446,70 @@ static bool lookup_is_valid(const struct tw_cache_lookup *item)
 	return key_is_valid(item->key, item->key_size) && (item->buffer || item->capacity == 0);
 }
 
-static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
+/* Gets a key that may be a short one for which a glance has begun. */
+static enum tw_status get_item(struct tw_cache *cache, struct glance *glance, bool is_plain,
+			       struct tw_cache_lookup *item)
+{
+	enum glance_result result = GLANCE_NONE;
+	struct get get = {.cache = cache,
+			  .caller = glance->caller,
+			  .key = item->key,
+			  .key_size = item->key_size,
+			  .buffer = item->buffer,
+			  .capacity = item->capacity};
+	enum tw_status status;
+
+	if (is_plain)
+		result = glance_find(cache, glance, item->key_size);
+	if (result == GLANCE_MISS)
+		return glance_miss(glance);
+	if (result == GLANCE_HIT) {
+		if (glance_copy(glance, item->key_size, item->buffer, item->capacity,
+				&item->value_size)) {
+			glance_count_hit(glance);
+			return TW_OK;
+		}
+		return get_after_glance(cache, glance, item->key_size, item->buffer, item->capacity,
+					&item->value_size);
+	}
+	get.coarse = shared_coarse_now(&cache->shared);
+	status = get_hashed(&get, glance->look.hash);
+	item->value_size = get.size;
+	return status;
+}
+
+static size_t cache_get_some(struct tw_cache *cache, struct caller *caller,
 			     struct tw_cache_lookup *items, unsigned n)
 {
-	uint64_t hashes[LOOKUPS];
+	struct glance glances[LOOKUPS];
+	/* relaxed: as in cache_glance(). */
+	bool are_plain = atomic_load_explicit(&cache->lookups_are_plain, memory_order_relaxed);
 	size_t found = 0;
-	uint64_t era;
 
 	/* What the lookups will touch is fetched, one kind after the other. */
 	for (unsigned i = 0; i < n; i++) {
-		hashes[i] = lookup_is_valid(&items[i])
-				    ? key_hash_wide(&cache->shared.seed, items[i].key,
-						    items[i].key_size)
-				    : 0;
-		shard_prefetch_bucket(cache_shard(cache, hashes[i]), hashes[i]);
-	}
-	/* Each table is looked at only if it may be: where the era moves, less is fetched. */
-	era = reader_enter(reader, &cache->shared.epochs);
-	for (unsigned i = 0; i < n; i++) {
-		const struct table *table = shard_table(cache_shard(cache, hashes[i]));
+		struct look *look = &glances[i].look;
 
-		if (epochs_is_in(&cache->shared.epochs, era))
-			entry_prefetch(table_guess(table, hashes[i]));
-	}
-	reader_leave(reader);
-	for (unsigned i = 0; i < n; i++) {
+		glances[i].caller = caller;
 		items[i].value_size = 0;
-		items[i].status = TW_INVALID;
-		if (lookup_is_valid(&items[i]))
-			items[i].status = cache_get_hashed(
-				cache, reader, shared_coarse_now(&cache->shared), hashes[i],
-				items[i].key, items[i].key_size, items[i].buffer, items[i].capacity,
-				&items[i].value_size);
+		items[i].status = lookup_is_valid(&items[i]) ? TW_OK : TW_INVALID;
+		look->hash = items[i].status == TW_OK
+				     ? key_hash_wide(&cache->shared.seed, items[i].key,
+						     items[i].key_size)
+				     : 0;
+		look->shard = cache_shard(cache, look->hash);
+		if (items[i].status == TW_OK && key_is_short(items[i].key_size))
+			glance_begin(&glances[i], items[i].key, items[i].key_size);
+		else
+			look_begin(look);
+	}
+	for (unsigned i = 0; i < n; i++)
+		shard_prefetch_guess(glances[i].look.shard, glances[i].look.hash);
+	for (unsigned i = 0; i < n; i++) {
+		bool is_plain = are_plain && items[i].buffer && key_is_short(items[i].key_size);
+
+		if (items[i].status == TW_OK)
+			items[i].status = get_item(cache, &glances[i], is_plain, &items[i]);
 		found += items[i].status == TW_OK || items[i].status == TW_TRUNCATED;
 	}
 	return found;
@@ -332,7 +518,7 @@ static size_t cache_get_some(struct tw_cache *cache, struct reader *reader,
 enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup *items, size_t n,
 				 size_t *found)
 {
-	struct reader *reader;
+	struct caller *caller;
 	enum tw_status status;
 	size_t sum = 0;
 
@@ -340,11 +526,11 @@ enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup 
 		*found = 0;
 	if (!cache || (!items && n > 0))
 		return TW_INVALID;
-	status = cache_admit(cache, &reader);
+	status = cache_admit(cache, &caller);
 	if (status != TW_OK)
 		return status;
 	for (size_t i = 0; i < n; i += LOOKUPS)
-		sum += cache_get_some(cache, reader, items + i,
+		sum += cache_get_some(cache, caller, items + i,
 				      n - i < LOOKUPS ? (unsigned)(n - i) : LOOKUPS);
 	if (found)
 		*found = sum;

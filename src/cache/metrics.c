@@ -35,8 +35,6 @@ static const struct metric cache_metrics[] = {
 	CACHE_METRIC(STATE, "memory_bytes", memory, "Memory that the cache has from the system."),
 	CACHE_METRIC(STATE, "memory_in_use_bytes", memory_in_use,
 		     "Memory in use by entries and tables."),
-	CACHE_METRIC(STATE, "memory_retired_bytes", memory_retired,
-		     "Memory of removed entries that readers may still use."),
 	CACHE_METRIC(STATE, "memory_pinned_bytes", memory_pinned,
 		     "Memory of removed entries that are pinned."),
 	CACHE_METRIC(TIME, "oldest_load_seconds", oldest_load,

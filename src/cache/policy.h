@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The policy chooses the entry of a shard that makes room. All functions are called under the
- * shard's lock, except policy_use(), which any thread inside an era may call. `weight` is always
+ * shard's lock, except policy_use(), which any thread may call. `weight` is always
  * that of the entry, by entry_weight().
  */
 #ifndef CACHE_POLICY_H

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pool is one cache's memory for entries: cells by size, in pages of one size each, used again
- * and again. Any thread may use it, with or without the cache: the pool is freed when it is closed
- * and the last cell is back. Threads keep spare cells, to take most without a lock.
+ * and again. Its memory keeps its type: until the pool ends it is mapped, a cell is in the place of
+ * a cell of its size or reads as zero, and what was written into a cell stays until it is taken
+ * again, except the second word.
+ *
+ * Any thread may use a pool, with or without the cache: the pool is freed when it is closed and the
+ * last cell is back. Shards keep spare cells, to take most without the pool's lock.
  */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
@@ -13,15 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arena.h"
+#include "base/counter.h"
 #include "base/list.h"
-#include "base/sanitizer.h"
 
-/* The classes of entries, by size, come first; the last one is for expiry blocks (expiry.c). */
-enum { POOL_SIZES = 40, POOL_EXPIRY = POOL_SIZES, POOL_CLASSES };
+/* The classes of entries, by size, come first; shards keep spare cells of the first POOL_SPARE. The
+ * last one is for expiry blocks (expiry.c). */
+enum { POOL_SPARE = 40, POOL_SIZES = 60, POOL_EXPIRY = POOL_SIZES, POOL_CLASSES };
 enum { POOL_EXPIRY_BLOCK = 256 };
-/* Cells of up to POOL_FINE bytes are multiples of POOL_STEP. */
-enum { POOL_STEP = 16, POOL_FINE = 256 };
+/* Cells of up to POOL_FINE bytes are multiples of POOL_STEP; none is larger than POOL_MOST. */
+enum { POOL_STEP = 16, POOL_FINE = 256, POOL_MOST = 520192 };
+/* Pages lie in regions of that size, at multiples of it. */
+enum { POOL_REGION = 1 << 21 };
+/* A page has at most that many cells, in words of bits. */
+enum { POOL_WORDS = 4 };
 
 enum page_state {
 	PAGE_STAYS,
@@ -29,77 +37,86 @@ enum page_state {
 	PAGE_WAITS       /* until the last cells come back */
 };
 
-/* An entry begins with a pool block of its taker's. The pool leaves it as it was given back. */
-struct pool_block {
-	uint32_t birth_low; /* 48 bits: the era in which it was made (epoch.h) */
-	uint16_t birth_high;
-	_Atomic uint16_t state; /* 0 in a cell that was never taken; see entry_state() */
-};
-
-/* A pool cell is one that is not taken. */
+/* A cell begins with a word of its taker's, which is 0 in one that was never taken. */
 struct pool_cell {
-	struct pool_block block; /* as it was given back */
-	struct pool_cell *next;
+	_Atomic uint64_t life;  /* see entry.h; the pool keeps it */
+	struct pool_cell *next; /* while it is a spare one */
 };
 
-/* A pool page begins with this head; its cells follow. */
+/* What the pool knows of a page stands in the page's region. */
 struct pool_page {
-	/* Constant. */
-	_Alignas(64) unsigned class;
-	unsigned cells;
-	size_t cell_size;
-	/* Under the lock. */
-	struct list link;       /* in the class's `pages`, or in `leaving` */
-	struct pool_cell *free; /* cells that came back */
-	unsigned cut;           /* cells that were ever taken */
-	unsigned used;          /* cells taken, and threads that empty the page */
-	atomic_uint state;      /* enum page_state; read by any thread */
-	unsigned age;           /* how often maintenance has met it waiting to be empty */
+	struct list link; /* in a list of its class, or in `leaving` */
+	uint64_t free[POOL_WORDS];
+	uint16_t used;     /* cells taken, and threads that empty the page */
+	uint8_t class;     /* constant once the page is in use */
+	uint8_t age;       /* how often maintenance has met it waiting to be empty */
+	atomic_uint state; /* enum page_state; read by any thread */
 };
 
 struct pool_class {
-	struct list pages; /* with something free */
-	uint64_t free;     /* cells in them */
+	struct list pages;   /* with something taken and something free */
+	struct list empty;   /* with nothing taken */
+	struct list resting; /* with nothing taken, and given back to the system */
+	uint64_t free;       /* cells in `pages` */
+	/* Constant. */
+	unsigned cells; /* in a page */
+	size_t size;    /* a cell's */
 };
+
+/* Pages have one of these sizes. The largest is a region without its first 4 KiB; what is free of
+ * it is given back to the system at once. */
+enum pool_kind { POOL_SMALL, POOL_LARGE, POOL_HUGE, POOL_KINDS };
+
+struct pool_region;
+struct tw_cache_entry;
 
 struct pool {
-	struct arena arena; /* its own lock */
-	/* The two locks lie on different cache lines. */
-	_Alignas(64) pthread_mutex_t lock;
+	pthread_mutex_t lock;
 	/* Under it. */
 	struct pool_class classes[POOL_CLASSES];
-	struct list leaving; /* pages that wait to be empty */
-	uint64_t limit;      /* in bytes, for all that the cache has; 0 for none */
-	uint64_t taken;      /* cells and spans */
-	uint64_t used;       /* bytes in them */
-	uint64_t free;       /* bytes of free cells, without pages that are leaving */
+	struct pool_region *regions;           /* all */
+	struct pool_region *fresh[POOL_KINDS]; /* the last of each kind */
+	unsigned fresh_count[POOL_KINDS];      /* pages of it that were never used */
+	struct list leaving;                   /* pages that wait to be empty */
+	uint64_t limit;  /* in bytes, for all that the cache has; 0 for none */
+	uint64_t memory; /* resident bytes */
+	uint64_t taken;  /* cells */
+	uint64_t used;   /* bytes in them */
+	uint64_t free;   /* bytes of free cells in pages of classes */
+	uint64_t empty;  /* bytes of empty pages */
 	bool is_closed;
-	atomic_uint left_pages;  /* pages that are emptied or wait; read by any thread */
-	_Atomic uint64_t pinned; /* bytes kept only by pins */
+	/* Any thread. */
+	_Alignas(64)
+		atomic_uint left_pages; /* pages that are emptied or wait; read by any thread */
+	_Atomic uint64_t pinned;        /* bytes kept only by pins */
+	_Atomic uint64_t mapped;        /* bytes of values that are too large for a cell */
+	/* Entries that are to be freed by another call than the one that gave up the last pin. */
+	_Atomic(struct tw_cache_entry *) orphans;
+	/* No cell that reads as zero had a later life. Written under the lock. */
+	_Atomic uint64_t floor;
 };
 
-/* A pool spare has the cells of one pool that one thread keeps. Zeroed, it has none. */
+/* A pool spare has the cells of one pool that one shard keeps. Zeroed, it has none. */
 struct pool_spare {
-	struct pool_cell *cells[POOL_SIZES];
 	size_t bytes;
-	size_t taken;   /* bytes of pages and spans for it, since its thread has set this to 0 */
-	bool has_grown; /* some cells were taken at once, since its thread has cleared this */
+	size_t taken; /* bytes of pages for it, since its shard has set this to 0 */
+	struct pool_cell *cells[POOL_SPARE];
 };
 
 /* Makes a pool. Returns NULL if out of memory. */
 struct pool *pool_create(void);
 void pool_close(struct pool *pool);
-/* Sets *memory to the bytes from the system, and *used to those of them in taken blocks. */
+/* Sets *memory to the bytes from the system, and *used to those of them in taken cells. */
 void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
 /* Returns pool_cell_size() of more than POOL_FINE bytes. */
 size_t pool_coarse_cell_size(size_t size);
-/* Returns the class of a block of 1 to POOL_FINE bytes. */
+/* Returns the class of a cell of 1 to POOL_FINE bytes. */
 static inline unsigned pool_fine_class(size_t size)
 {
 	return (unsigned)((size - 1) / POOL_STEP);
 }
 
-/* Returns how many bytes a block of `size` bytes takes. */
+/* Returns how many bytes a cell of at least `size` ≤ POOL_MOST bytes takes. */
 static inline size_t pool_cell_size(size_t size)
 {
 	if (size > POOL_FINE)
@@ -107,19 +124,26 @@ static inline size_t pool_cell_size(size_t size)
 	return (size + POOL_STEP - 1) / POOL_STEP * POOL_STEP;
 }
 
-/* Gives back a block, say of spare_take(), with the size it was taken with. Any thread. */
-void pool_give(void *block, size_t size);
-struct pool *pool_of(const void *block);
-/* Counts a block as kept only by pins, or no longer. */
+/* Returns the bytes from an address on to the end of its region. */
+static inline size_t pool_bytes_behind(const void *address)
+{
+	return POOL_REGION - ((uintptr_t)address & (POOL_REGION - 1));
+}
+
+/* Gives back a cell, with the size it was taken with. Any thread. */
+void pool_give(void *cell, size_t size);
+struct pool *pool_of(const void *cell);
+/* Counts a cell as kept only by pins, or no longer. */
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
-/* Returns a block of that class, or NULL if out of memory. */
+/* Returns a cell of that class, or NULL if out of memory. */
 void *pool_take_of(struct pool *pool, unsigned class);
-void pool_give_of(void *block, unsigned class);
+void pool_give_of(void *cell, unsigned class);
 
 /* Does what spare_take() does, for all sizes. */
 void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size);
 
-/* Returns a block of at least `size` and 16 bytes at a multiple of 16, or NULL if out of memory. */
+/* Returns a cell of at least `size` ≤ POOL_MOST bytes at a multiple of 16, or NULL if out of
+ * memory. */
 static inline void *spare_take(struct pool_spare *spare, struct pool *pool, size_t size)
 {
 	unsigned class = pool_fine_class(size);
@@ -130,31 +154,51 @@ static inline void *spare_take(struct pool_spare *spare, struct pool *pool, size
 	cell = spare->cells[class];
 	spare->cells[class] = cell->next;
 	spare->bytes -= (class + 1) * POOL_STEP;
-	sanitizer_show(cell, (class + 1) * POOL_STEP);
 	return cell;
 }
 
-/* Keeps a block as a spare cell, or does what pool_give() does. */
-void spare_give(struct pool_spare *spare, void *block, size_t size);
-/* Gives back up to `cells` cells, each maybe its page's last. Returns false if none is left. */
+/* Returns whether pages are emptied, which get no new entries. */
+static inline bool pool_has_left_pages(const struct pool *pool)
+{
+	/* relaxed: a hint. */
+	return atomic_load_explicit(&((struct pool *)pool)->left_pages, memory_order_relaxed) > 0;
+}
+
+/* Does what spare_give() does, for all sizes. */
+void spare_give_any(struct pool_spare *spare, struct pool *pool, void *cell, size_t size);
+
+/* Keeps a cell as a spare one, or does what pool_give() does. */
+static inline void spare_give(struct pool_spare *spare, struct pool *pool, void *block, size_t size)
+{
+	unsigned class = pool_fine_class(size);
+	struct pool_cell *cell = block;
+
+	if (__builtin_expect(size > POOL_FINE || pool_has_left_pages(pool), 0)) {
+		spare_give_any(spare, pool, block, size);
+		return;
+	}
+	cell->next = spare->cells[class];
+	spare->cells[class] = cell;
+	spare->bytes += (class + 1) * POOL_STEP;
+}
+
+/* Gives back up to `cells` spare cells. Returns false if none is left. */
 bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells);
-/* Gives back all spare cells, in steps. */
-void spare_return(struct pool_spare *spare, struct pool *pool);
 
-/* ---- Emptying pages (compact.c) ---- */
+/* ---- Pages without cells, and emptying pages (compact.c) ---- */
 
+/* Gives pages without cells back to the system, up to `most` bytes, but a few of those that are
+ * used, fewer at rest. Returns whether there may be more. */
+bool pool_trim(struct pool *pool, size_t most);
 /* Returns whether more is free than should be; if `at_rest`, than the present use allows. */
 bool pool_is_sparse(struct pool *pool, bool at_rest);
 /* Returns a page to be emptied, or NULL if none would help. It stays, and none of its cells is
- * taken meanwhile. Sets *count to the number of its cells that were ever taken. */
-struct pool_page *pool_begin_leaving(struct pool *pool, unsigned *count);
+ * taken meanwhile. Copies the bits of the cells that are taken to `cells`. */
+struct pool_page *pool_begin_leaving(struct pool *pool, uint64_t cells[POOL_WORDS]);
 void pool_end_leaving(struct pool *pool, struct pool_page *page);
 /* Lets pages be used again that were not emptied in the time between two calls. */
 void pool_readmit(struct pool *pool);
-
-static inline void *page_cell(struct pool_page *page, unsigned number)
-{
-	return (char *)(page + 1) + number * page->cell_size;
-}
+size_t page_bytes(const struct pool_page *page);
+void *page_cell(const struct pool_page *page, unsigned number);
 
 #endif

@@ -26,7 +26,7 @@ enum { CROWD = 1024 };
  * at once while that reports crowds, and soon after each crowd that a worker has reported, for its
  * run ends a moment after that, and only then is the next one handed over.
  */
-static const tw_duration look = 20 * TW_MILLISECOND;
+static const tw_duration look_of_waiter = 20 * TW_MILLISECOND;
 static const tw_duration look_of_driver = 100 * TW_MICROSECOND;
 
 /* Takes the first crowd, or returns NULL if there is none. The caller holds the lock. */
@@ -142,7 +142,7 @@ enum tw_status removals_wait(struct removals *removals)
 		    removals->crowds == crowds)
 			(void)condition_wait(&removals->progress, &removals->lock,
 					     clock_read_real(CLOCK_MONOTONIC) +
-						     (drives ? look_of_driver : look));
+						     (drives ? look_of_driver : look_of_waiter));
 	}
 	pthread_mutex_unlock(&removals->lock);
 	return status;

@@ -13,12 +13,12 @@
  * when the lock is let go: an entry that replaces one that it evicts changes no count.
  *
  * Only shard_drop() removes an entry. It counts the entry out, queues the call of on_remove, and
- * leaves the entry to the thread, which retires it until no reader can see it. Tables that were
- * replaced are retired the same way.
+ * gives up the table's reference. The cells of entries that left are the shard's for what comes
+ * next; a few of them, for maintenance returns them.
  *
- * A table of another size is made beside the present one: each change clears or fills a part of it.
- * A change in a bucket that is copied already is made in both. When all buckets are copied, the new
- * table takes the other's place.
+ * A table of another size is made beside the present one: each change fills a part of it. A change
+ * in a bucket that is copied already is made in both. When all buckets are copied, the new table
+ * takes the other's place, whose memory goes back to the system in steps.
  *
  * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
  * is set when the first tick becomes sooner; when it runs, it sets itself. A change that must make
@@ -33,48 +33,54 @@
 #include "shard.h"
 
 _Static_assert(ENTRY_FILED + 1 >= EXPIRY_PLACES, "a place fits into a state");
+_Static_assert(sizeof(struct shard) / 64 % 2 == 1,
+	       "shards begin in all sets of a processor's cache");
+
+/* Bytes that all shards may keep in spare cells, and that one may at most and at least. */
+enum { SPARE_ALL = 1 << 20, SPARE_MOST = 32768, SPARE_LEAST = 2048 };
 
 /* ---- The table ---- */
 
 /* Begins a table for `entries` entries, unless one is being made. */
 static void shard_begin_resizing(struct shard *shard, size_t entries)
 {
-	struct shared_state *shared = shard->shared;
-
 	if (shard->next)
 		return;
-	shard->next = table_new(&shared->pool->arena, epochs_era(&shared->epochs), entries);
-	shard->next_cleared = 0;
+	shard->next = table_new(&shard->old_tables, entries);
 	shard->next_copied = 0;
 	shard->must_tend = true;
 }
 
-/* Gives up the next table, which no thread has seen: freeing it may take too long for the lock. */
+/* Gives up the next table, which no thread has seen. */
 static void shard_drop_next(struct shard *shard)
 {
-	retire_add_table(shard->retiring, shard->next);
+	table_rest(&shard->old_tables, shard->next);
 	shard->next = NULL;
+	shard->must_tend = true;
 }
 
-/* Publishes the next table, and retires the old one. */
+/* Publishes the next table, and leaves the old one. */
 static void shard_end_resizing(struct shard *shard)
 {
 	struct table *old = shard_table(shard);
 	struct table *table = shard->next;
 
-	/* seq_cst: publishes the table, before the stamp is taken; pairs with shard_table(). */
-	atomic_store_explicit(&shard->table, table, memory_order_seq_cst);
-	/* seq_cst: publishes the place, before the stamp is taken; pairs with shard_place(). */
+	shard->table = table;
+	/* seq_cst: publishes the table; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
+	/* release: who sees this sees the place; pairs with shard_tables(). The old table is not
+	 * touched before. */
+	atomic_store_explicit(&shard->tables, counter_read(&shard->tables) + 1,
+			      memory_order_release);
 	shard->next = NULL;
-	shard->tables++;
-	retire_add_table(shard->retiring, old);
+	table_rest(&shard->old_tables, old);
+	shard->must_tend = true;
 }
 
 /* Does some steps of filling the next table, which is there. */
 static void shard_resize_some(struct shard *shard, size_t steps)
 {
-	enum { CLEARED = 64, COPIED = 4 };
+	enum { COPIED = 4 };
 	const struct table *table = shard_table(shard);
 	struct table *next = shard->next;
 
@@ -83,9 +89,7 @@ static void shard_resize_some(struct shard *shard, size_t steps)
 		shard_drop_next(shard);
 		return;
 	}
-	if (shard->next_cleared <= next->mask)
-		(void)table_clear_some(next, &shard->next_cleared, steps * CLEARED);
-	else if (!table_copy_some(table, &shard->next_copied, steps * COPIED, next))
+	if (!table_copy_some(table, &shard->next_copied, steps * COPIED, next))
 		shard_end_resizing(shard);
 }
 
@@ -120,9 +124,9 @@ size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cac
 	size_t count;
 
 	/* In another table everything stands elsewhere. */
-	if (walk->tables != shard->tables)
+	if (walk->tables != counter_read(&shard->tables))
 		walk->position = 0;
-	walk->tables = shard->tables;
+	walk->tables = counter_read(&shard->tables);
 	count = table_list(table, &walk->position, entries, most);
 	walk->is_over = walk->position > table->mask;
 	return count;
@@ -243,7 +247,7 @@ static inline void shard_count(struct shard *shard, int32_t entries, int64_t byt
 static inline __attribute__((always_inline)) void shard_drop(struct shard *shard,
 							     struct tw_cache_entry *entry,
 							     enum tw_cache_cause cause,
-							     tw_duration now)
+							     tw_duration now) HOLDS(shard->lock)
 {
 	tw_duration deadline;
 
@@ -257,7 +261,7 @@ static inline __attribute__((always_inline)) void shard_drop(struct shard *shard
 		entry_pin(entry);
 		removals_add(shard->removals, entry);
 	}
-	retired_add(&shard->retiring->fresh, entry);
+	shard_let_go(shard, entry);
 }
 
 void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cause cause,
@@ -464,8 +468,8 @@ void shard_move(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_ent
 	policy_replace(&shard->policy, old, weight, copy, weight);
 	shard_put_in_place(shard, slot, old, copy);
 	entry_set_state(old, entry_state(old) & ~(unsigned)ENTRY_LINKED);
-	retired_add(&shard->retiring->fresh, old);
 	entry_carry_deadline(copy, old);
+	shard_let_go(shard, old);
 }
 
 /* Does a part of the work that is done in steps, of a resizing that many. Returns whether there is
@@ -480,35 +484,62 @@ static __attribute__((noinline)) bool shard_tend(struct shard *shard, size_t res
 	goes_on |= shard->next != NULL;
 	if (shard->next)
 		shard_resize_some(shard, resized);
+	goes_on |= tables_release_some(shard->old_tables);
 	shard->must_tend = goes_on || table_is_sparse(shard_table(shard));
 	return goes_on;
 }
 
 /* ---- Begin and end ---- */
 
+/* Gives back some of the cells that are not for the next sets. */
+static __attribute__((noinline)) void shard_trim(struct shard *shard)
+{
+	enum { STEP = 16, BYTES_A_CELL_MORE = 1024 };
+	struct shared_state *shared = shard->shared;
+	uint64_t most = SPARE_ALL / shared->shards;
+
+	most = most > SPARE_MOST ? SPARE_MOST : most;
+	if (shard->spare.bytes > most)
+		(void)spare_return_some(
+			&shard->spare, shared->pool,
+			STEP + (unsigned)((shard->spare.bytes - most) / BYTES_A_CELL_MORE));
+}
+
 void shard_begin_again(struct shard *shard)
 {
 	turn_lock_give_way(&shard->lock);
-	shard_begin_change(shard);
+	shard_begin(shard);
 }
 
-void shard_end_move(struct shard *shard)
+size_t shard_end(struct shard *shard)
 {
-	/* A thread that exceeds a limit enforces it after its own addition. */
-	if (shard->entries_more != 0)
-		counter_add_shared(&shard->shared->entries, shard->entries_more);
-	if (shard->bytes_more != 0)
-		counter_add_shared(&shard->shared->bytes, shard->bytes_more);
-	shard->entries_more = 0;
-	shard->bytes_more = 0;
-	turn_lock_let_go(&shard->lock);
-}
+	struct shared_state *shared = shard->shared;
+	size_t taken = shard->spare.taken;
+	struct tw_cache_entry *freed;
+	bool has_spare;
 
-void shard_end_in(struct shard *shard)
-{
 	if (__builtin_expect(shard->must_tend, 0))
 		(void)shard_tend(shard, 1);
-	shard_end_move(shard);
+	if (__builtin_expect(shard->spare.bytes > SPARE_LEAST, 0))
+		shard_trim(shard);
+	/* A thread that exceeds a limit enforces it after its own addition. */
+	if (shard->entries_more != 0)
+		counter_add_shared(&shared->entries, shard->entries_more);
+	if (shard->bytes_more != 0)
+		counter_add_shared(&shared->bytes, shard->bytes_more);
+	shard->entries_more = 0;
+	shard->bytes_more = 0;
+	shard->spare.taken = 0;
+	has_spare = shard->spare.bytes > 0;
+	freed = shard->freed;
+	shard->freed = NULL;
+	turn_lock_let_go(&shard->lock);
+	if (has_spare)
+		shared_ask_maintenance(shared);
+	if (__builtin_expect(freed != NULL, 0))
+		entry_free(freed);
+	entry_free(entries_take_orphans(shared->pool));
+	return taken;
 }
 
 size_t shard_tidy(struct shard *shard, size_t steps)
@@ -519,7 +550,7 @@ size_t shard_tidy(struct shard *shard, size_t steps)
 	while (steps > 0 && goes_on) {
 		shard_begin_again(shard);
 		goes_on = shard_tend(shard, RESIZED);
-		shard_end(shard);
+		(void)shard_end(shard);
 		steps -= goes_on;
 	}
 	return steps;
@@ -545,7 +576,7 @@ void shard_expire(void *argument)
 			(void)shard_note_next(shard, EXPIRY_NEVER);
 			shard_arm(shard, shard_next_tick(shard));
 		}
-		shard_end(shard);
+		(void)shard_end(shard);
 	} while (goes_on);
 	(void)shard_tidy(shard, SIZE_MAX);
 }
@@ -569,7 +600,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 		count = shard_walk_on(shard, &walk, entries, SHARD_STEP);
 		for (size_t i = 0; i < count; i++)
 			shard_unlink_entry(shard, entries[i], cause, now);
-		shard_end(shard);
+		(void)shard_end(shard);
 	} while (!walk.is_over);
 	(void)shard_tidy(shard, SIZE_MAX);
 }
@@ -579,8 +610,7 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 			  struct removals *removals) IS_NOT_FOLLOWED
 {
-	struct table *table = table_new(&shared->pool->arena, epochs_era(&shared->epochs), 1);
-	size_t cleared = 0;
+	struct table *table = table_new(&shard->old_tables, 1);
 
 	shard->shared = shared;
 	shard->removals = removals;
@@ -588,10 +618,9 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
 	(void)shard_note_next(shard, EXPIRY_NEVER);
 	turn_lock_init(&shard->lock, &shard->sleep);
-	atomic_init(&shard->table, table);
+	shard->table = table;
 	if (!table)
 		return TW_NO_MEMORY;
-	(void)table_clear_some(table, &cleared, 1);
 	atomic_init(&shard->place, table_place(table));
 	return tw_alarm_init(shared->wheel, &shard->alarm, shard_expire, shard);
 }
@@ -600,8 +629,11 @@ void shard_close(struct shard *shard)
 {
 	tw_alarm_destroy(&shard->alarm);
 	expiry_close(&shard->expiry);
-	table_free(shard->next);
-	table_free(shard_table(shard));
+	while (spare_return_some(&shard->spare, shard->shared->pool, SHARD_STEP))
+		continue;
+	tables_free(shard->next);
+	tables_free(shard_table(shard));
+	tables_free(shard->old_tables);
 	policy_forget(&shard->policy);
 	flights_close(&shard->flights);
 	turn_lock_destroy(&shard->lock);

@@ -12,7 +12,6 @@
 #include "flight.h"
 #include "removal.h"
 #include "policy.h"
-#include "retire.h"
 #include "table.h"
 
 enum { SHARD_STEP = 64 /* entries at most in one hold of the lock */ };
@@ -27,12 +26,13 @@ struct shard_walk {
 /* A shard has an odd number of cache lines: gcc multiplies an index by 56 in three instructions
  * more than by 55. */
 struct shard {
-	/* Written under the lock, read by any thread inside an era. */
-	_Alignas(64) _Atomic(struct table *) table;
-	_Atomic uintptr_t place;     /* where its buckets lie; any thread, outside an era, too */
-	struct shared_state *shared; /* constant */
-	struct removals *removals;   /* constant */
-	struct policy policy;        /* under the lock */
+	/* Written under the lock, read by any thread. */
+	_Alignas(64) _Atomic uint64_t tables; /* tables that took the place of another */
+	_Atomic uintptr_t place;              /* where the table's buckets lie */
+	struct table *table;                  /* under the lock */
+	struct shared_state *shared;          /* constant */
+	struct removals *removals;            /* constant */
+	struct policy policy;                 /* under the lock */
 	/* Under the lock: first what each change looks at, in as few lines as can be. */
 	_Alignas(64) struct turn_lock lock;
 	bool has_flights;   /* a key may have one in its chain */
@@ -41,89 +41,106 @@ struct shard {
 	/* Since the lock was taken. */
 	int32_t entries_more; /* entries that the shared state has not counted yet */
 	int64_t bytes_more;
-	uint64_t bytes;                   /* the weights of its entries */
-	struct retiring_reader *retiring; /* the one of the thread that makes the change */
+	uint64_t bytes;               /* the weights of its entries */
+	struct tw_cache_entry *freed; /* to be freed after the lock, with adopted values */
+	struct pool_spare spare;
 	uint64_t armed;      /* the first tick with something filed, or earlier, or EXPIRY_NEVER */
 	tw_duration past_at; /* the end of that tick; no filed deadline is earlier */
 	tw_duration late_at; /* the time before which the alarm should have run */
 	struct expiry expiry;
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;             /* values too heavy alone */
-	size_t next_cleared;          /* buckets of `next` that are cleared */
-	size_t next_copied;           /* buckets of the table whose entries `next` has */
-	uint64_t tables;              /* number of tables that took the place of another */
+	uint64_t refused;   /* values too heavy alone */
+	size_t next_copied; /* buckets of the table whose entries `next` has */
+	struct table *old_tables;
 	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct flights flights;
 	_Alignas(64) struct tw_alarm alarm; /* the wheel writes to it, too */
 };
 
-/* Takes the lock for changes between retire_begin and retire_end. What they unlink is retired by
- * that thread. */
-static inline void shard_begin_in(struct shard *shard, struct retiring_reader *thread)
-	TAKES(shard->lock)
+/* Takes the lock for changes. */
+static inline void shard_begin(struct shard *shard) TAKES(shard->lock)
 {
 	turn_lock_take(&shard->lock);
-	shard->retiring = thread;
 }
 
-/* Takes the lock for changes, after the lock of the calling thread's retiring reader. */
-static inline void shard_begin_change(struct shard *shard) TAKES(shard->lock)
-{
-	shard_begin_in(shard, retire_begin(shard->shared));
-}
-
-/* Takes both locks again after shard_end(), for work that is done in steps. */
+/* Takes the lock again after shard_end(), for work that is done in steps. */
 void shard_begin_again(struct shard *shard) TAKES(shard->lock);
-/* Lets the lock go, after it has counted what came and went. */
-void shard_end_in(struct shard *shard) LETS_GO(shard->lock);
-/* Does what shard_end_in() does, where no key came or went. */
-void shard_end_move(struct shard *shard) LETS_GO(shard->lock);
-/* Ends what shard_begin_change() or shard_begin_again() began. */
-static inline void shard_end(struct shard *shard) LETS_GO(shard->lock)
+/* Lets the lock go, after it has counted what came and went, and frees what has left. It may call
+ * free functions of the program, so the caller must have no other lock. Returns the bytes of memory
+ * that the pool has got for the shard's cells. */
+size_t shard_end(struct shard *shard) LETS_GO(shard->lock);
+/* Makes an entry of a complete plan, with one reference, the caller's. Returns NULL if out of
+ * memory. */
+static inline __attribute__((always_inline)) struct tw_cache_entry *shard_make(
+	struct shard *shard, const struct entry_plan *plan) HOLDS(shard->lock)
 {
-	struct retiring_reader *thread = shard->retiring;
+	struct pool *pool = shard->shared->pool;
 
-	shard_end_in(shard);
-	retire_end(thread, shard->shared);
+	return entry_make(spare_take(&shard->spare, pool, plan->size), pool, plan);
 }
 
-/* Fetches the key's bucket; outside an era, too. Returns what shard_place() returns inside,
- * unless there is another table by then. */
-static inline uintptr_t shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
+/* Leaves an entry that has no slot to its pins. The last reference frees it. */
+static inline void shard_let_go(struct shard *shard, struct tw_cache_entry *entry)
+	HOLDS(shard->lock)
 {
-	/* relaxed: no thread looks at what is there. */
-	uintptr_t place =
-		atomic_load_explicit(&((struct shard *)shard)->place, memory_order_relaxed);
-
-	__builtin_prefetch(place_bucket(place, hash));
-	return place;
+	if (!entry_leave(entry))
+		return;
+	if (__builtin_expect(entry->kind & ENTRY_ADOPTED, 0)) {
+		entry->next_freed = shard->freed;
+		shard->freed = entry;
+	} else {
+		spare_give(&shard->spare, shard->shared->pool, entry, entry_size(entry));
+	}
 }
 
-/* Returns where the table's buckets lie. Inside an era. */
+/* Returns the table. Under the lock. */
+static inline struct table *shard_table(const struct shard *shard)
+{
+	return shard->table;
+}
+
+/* Returns how many tables there were, before shard_place(). */
+static inline uint64_t shard_tables(const struct shard *shard)
+{
+	/* acquire: the place is that of this table or of a later one; pairs with
+	 * shard_end_resizing(). */
+	return atomic_load_explicit(&((struct shard *)shard)->tables, memory_order_acquire);
+}
+
+/* Returns where the table's buckets lie. */
 static inline uintptr_t shard_place(const struct shard *shard)
 {
-	/* seq_cst: as in shard_table(); pairs with shard_end_resizing(). */
+	/* seq_cst: with slot_load() one order of all changes and lookups; pairs with
+	 * shard_end_resizing(). */
 	return atomic_load_explicit(&((struct shard *)shard)->place, memory_order_seq_cst);
 }
 
-static inline struct table *shard_table(const struct shard *shard)
+/* Fetches the key's bucket. */
+static inline void shard_prefetch_bucket(const struct shard *shard, uint64_t hash)
 {
-	/* seq_cst: after reader_enter(); also acquires the table that
-	 * shard_end_resizing() published. */
-	return atomic_load_explicit(&((struct shard *)shard)->table, memory_order_seq_cst);
+	/* relaxed: no thread looks at what is there. */
+	__builtin_prefetch(place_bucket(
+		atomic_load_explicit(&((struct shard *)shard)->place, memory_order_relaxed), hash));
 }
 
-/* Fetches the entry that is most likely the key's. */
-static inline void shard_prefetch_guess(const struct shard *shard, struct reader *reader,
-					uint64_t hash)
+/* Fetches the entry that is most likely the key's, as far as that is known without a lock. */
+static inline void shard_prefetch_guess(const struct shard *shard, uint64_t hash)
 {
-	struct epochs *epochs = &shard->shared->epochs;
-	uint64_t era = reader_enter(reader, epochs);
-	const struct table *table = shard_table(shard);
+	const struct bucket *bucket = place_bucket(shard_place(shard), hash);
+	unsigned matches = bucket_matches(bucket, hash);
 
-	if (epochs_is_in(epochs, era))
-		__builtin_prefetch(table_guess(table, hash), 1);
-	reader_leave(reader);
+	if (__builtin_expect(matches != 0, 1))
+		entry_prefetch(bucket_first(bucket, matches));
+}
+
+/* Returns the bytes of all tables. Under the lock. */
+static inline uint64_t shard_table_bytes(const struct shard *shard)
+{
+	uint64_t bytes = table_bytes(shard->table) + (shard->next ? table_bytes(shard->next) : 0);
+
+	for (const struct table *table = shard->old_tables; table; table = table->next)
+		bytes += table_bytes(table);
+	return bytes;
 }
 
 /* ---- When entries are examined ---- */
@@ -179,7 +196,7 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
  * to make room, as shard_link() does. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now) HOLDS(shard->lock);
-/* Puts an equal entry in the place of `old`, which is retired. on_remove is not called for it. */
+/* Puts an equal entry in the place of `old`. on_remove is not called for it. */
 void shard_move(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		struct tw_cache_entry *copy) HOLDS(shard->lock);
 /* Takes out the entry in that slot. */
@@ -208,7 +225,7 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
  * closed. */
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 			  struct removals *removals);
-/* Frees the shard, which is empty. No thread may be inside an era. */
+/* Frees the shard, which is empty. No thread may look anything up. */
 void shard_close(struct shard *shard);
 /* Removes the entries past their deadlines. The alarm runs this, too. */
 void shard_expire(void *shard);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The shared state of a cache is what all its parts use: the wheel, the clock, the limits and the
- * counts for them, the epochs, and the alarm of the maintenance. Any thread may call these
+ * counts for them, the callers, and the alarm of the maintenance. Any thread may call these
  * functions.
  *
  * A callback is a scope in which functions of the program are called, and return. An exception,
@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "base/key_hash.h"
-#include "epoch.h"
+#include "caller.h"
 
 struct pool;
 
@@ -37,7 +37,6 @@ struct shared_state {
 	tw_duration stale;       /* how long values stay after their deadline, or 0 */
 	tw_duration granule;     /* a 32nd of a tick: the unit in which keys are filed */
 	struct pool *pool;
-	struct reader *nobody; /* shared by threads that have no memory for one */
 
 	unsigned shards;  /* number of shards; constant */
 	tw_duration tick; /* the wheel's, but not less than a microsecond; constant */
@@ -46,7 +45,7 @@ struct shared_state {
 	_Atomic uint64_t max_bytes;
 	atomic_bool is_closed;
 	atomic_bool maintenance_is_set;
-	struct epochs epochs;
+	struct callers callers;
 
 	/* Any thread that sets. */
 	_Alignas(64) _Atomic uint64_t entries;
@@ -58,7 +57,7 @@ struct shared_state {
 
 struct callback {
 	const struct shared_state *shared;
-	struct reader *reader; /* counts the callbacks that its thread is inside of, or NULL */
+	struct caller *caller; /* counts the callbacks that its thread is inside of, or NULL */
 	bool has_returned;     /* constant in each of the two copies of callback_end() */
 };
 
@@ -66,13 +65,13 @@ struct callback {
 _Noreturn void callback_break(const struct shared_state *shared);
 
 /* Begins a callback that may call the cache: tw_cache_flush and tw_cache_destroy learn from the
- * thread's reader, if there is memory for one, where they are called from. */
+ * thread's caller, if there is memory for one, where they are called from. */
 static inline struct callback callback_begin(struct shared_state *shared)
 {
-	struct callback callback = {.shared = shared, .reader = epochs_reader(&shared->epochs)};
+	struct callback callback = {.shared = shared, .caller = callers_find(&shared->callers)};
 
-	if (callback.reader)
-		callback.reader->callbacks++;
+	if (callback.caller)
+		callback.caller->callbacks++;
 	return callback;
 }
 
@@ -80,15 +79,15 @@ static inline __attribute__((always_inline)) void callback_end(const struct call
 {
 	if (!callback->has_returned)
 		callback_break(callback->shared);
-	if (callback->reader)
-		callback->reader->callbacks--;
+	if (callback->caller)
+		callback->caller->callbacks--;
 }
 
 /* Schedules maintenance in a tick, because something is left to be freed. */
 static inline void shared_ask_maintenance(struct shared_state *shared)
 {
-	/* seq_cst: after this thread came into the list of readers; pairs with the store in
-	 * cache_maintain(). */
+	/* seq_cst: after what is to be freed was left, under a shard's lock or to the orphans;
+	 * pairs with the store in cache_maintain(). */
 	if (__builtin_expect(
 		    !atomic_load_explicit(&shared->maintenance_is_set, memory_order_seq_cst), 0) &&
 	    /* relaxed: one of the threads that ask at once sets it, nothing else. */

@@ -13,8 +13,9 @@
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
  * there all the time is found at any moment. A table of another size is filled in steps, bucket by
- * bucket, and published whole (shard.c); a lookup in the old one sees it as it was at that
- * moment, which lies within its call.
+ * bucket, and published whole (shard.c). The memory of the old one goes back to the system and
+ * reads as zero, but stays mapped until the shard ends, and is used again for a table of its size.
+ * Less than a page is zeroed.
  *
  * Invariants: an entry is in one slot, in its hash's bucket or in one after it, with room in none
  * that it passed when it came; each bucket that it passed counts it, or counts 120. `count` is the
@@ -28,14 +29,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The thread sanitizer doesn't know fences: there every store takes its place in the one order. */
-#define SLOT_STORE_ORDER (SANITIZER_THREAD ? memory_order_seq_cst : memory_order_release)
+#include "base/pages.h"
 
 static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 {
-	/* release: publishes the entry; pairs with slot_load(). What it hides is stamped after a
-	 * fence (retire.c). */
-	atomic_store_explicit(slot, word, SLOT_STORE_ORDER);
+	/* seq_cst: publishes the entry, and takes its place among all changes; pairs with
+	 * slot_load(). */
+	atomic_store_explicit(slot, word, memory_order_seq_cst);
 }
 
 static size_t table_size(size_t buckets)
@@ -43,19 +43,55 @@ static size_t table_size(size_t buckets)
 	return buckets * sizeof(struct bucket);
 }
 
-struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
+/* Returns whether buckets fill pages. Fewer come from malloc. */
+static bool buckets_are_pages(size_t buckets)
 {
-	struct table *table = aligned_alloc(_Alignof(struct table), sizeof(*table));
-	size_t buckets = 1;
+	return buckets >= 4096 / sizeof(struct bucket);
+}
 
+/* Returns empty buckets, or NULL if out of memory. */
+static struct bucket *buckets_map(size_t buckets)
+{
+	struct bucket *first;
+
+	if (buckets_are_pages(buckets))
+		return pages_map_untouched(table_size(buckets));
+	first = aligned_alloc(_Alignof(struct bucket), table_size(buckets));
+	if (first)
+		memset(first, 0, table_size(buckets));
+	return first;
+}
+
+/* Takes an old table that reads as zero out of the list, or returns NULL. */
+static struct table *table_take(struct table **old, size_t buckets)
+{
+	struct table *table;
+
+	while ((table = *old) && (table->mask + 1 != buckets || table->released < buckets))
+		old = &table->next;
 	if (!table)
 		return NULL;
+	*old = table->next;
+	table->released = 0;
+	table->next = NULL;
+	table->count = 0;
+	return table;
+}
+
+struct table *table_new(struct table **old, size_t entries)
+{
+	size_t buckets = 1;
+	struct table *table;
+
 	while (buckets * BUCKET_USED_MOST < entries)
 		buckets *= 2;
-	memset(table, 0, sizeof(*table));
-	table->arena = arena;
-	table->birth = era;
-	table->buckets = arena_take(arena, table_size(buckets));
+	table = table_take(old, buckets);
+	if (table)
+		return table;
+	table = calloc(1, sizeof(*table));
+	if (!table)
+		return NULL;
+	table->buckets = buckets_map(buckets);
 	if (!table->buckets) {
 		free(table);
 		return NULL;
@@ -64,32 +100,55 @@ struct table *table_new(struct arena *arena, uint64_t era, size_t entries)
 	return table;
 }
 
-bool table_clear_some(struct table *table, size_t *position, size_t buckets)
+void table_rest(struct table **old, struct table *table)
 {
-	size_t left = table->mask + 1 - *position;
-
-	if (buckets > left)
-		buckets = left;
-	memset(&table->buckets[*position], 0, table_size(buckets));
-	*position += buckets;
-	return buckets < left;
+	table->next = *old;
+	*old = table;
 }
 
-bool table_free_some(struct table *table)
+bool tables_release_some(struct table *old)
 {
-	return arena_give_some(table->arena, table->buckets, table_size(table->mask + 1));
+	/* They take some 10 us. */
+	enum { BUCKETS = 2048 };
+	size_t left;
+
+	while (old && old->released > old->mask)
+		old = old->next;
+	if (!old)
+		return false;
+	left = old->mask + 1 - old->released;
+	left = left < BUCKETS ? left : BUCKETS;
+	/* release: a reader that sees a zero sees that the shard has another table; pairs with
+	 * look_fence(). */
+	if (!SANITIZER_THREAD)
+		atomic_thread_fence(memory_order_release);
+	if (!buckets_are_pages(left) ||
+	    !pages_release(&old->buckets[old->released], table_size(left)))
+		for (size_t i = 0; i < left * BUCKET_SLOTS; i++)
+			/* relaxed: after the fence. */
+			atomic_store_explicit(&old->buckets[old->released + i / BUCKET_SLOTS]
+						       .slots[i % BUCKET_SLOTS],
+					      0, memory_order_relaxed);
+	old->released += left;
+	return true;
 }
 
-void table_free(struct table *table)
+void tables_free(struct table *table)
 {
-	if (!table)
-		return;
-	arena_give(table->arena, table->buckets, table_size(table->mask + 1));
-	free(table);
+	struct table *next;
+
+	for (; table; table = next) {
+		next = table->next;
+		if (buckets_are_pages(table->mask + 1))
+			pages_unmap_aligned(table->buckets, table_size(table->mask + 1));
+		else
+			free(table->buckets);
+		free(table);
+	}
 }
 
 struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, _Atomic uint64_t **slot, struct era_guard *guard)
+				  size_t size, _Atomic uint64_t **slot)
 {
 	size_t number = (uint32_t)hash & table->mask;
 
@@ -103,8 +162,6 @@ struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, cons
 
 			*slot = &bucket->slots[__builtin_ctz(matches)];
 			entry = slot_entry(slot_load(*slot));
-			if (guard && !era_guard_holds(guard))
-				return NULL;
 			if (entry && entry_has_key(entry, key, size))
 				return entry;
 		}

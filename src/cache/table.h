@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table finds the entries of a shard by their keys, in buckets of one cache line. Any thread
- * inside an epoch may search it, without a lock; it is changed under the shard's lock.
+ * may search it, without a lock (lookup.c); it is changed under the shard's lock.
  */
 #ifndef CACHE_TABLE_H
 #define CACHE_TABLE_H
@@ -12,19 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "arena.h"
 #include "base/sanitizer.h"
 #include "entry.h"
-#include "epoch.h"
 #include "base/key_hash.h"
-
-/* The thread sanitizer knows only atomics. */
-#if defined(__SSE2__) && !SANITIZER_THREAD
-#include <emmintrin.h>
-#define TABLE_HAS_SSE2 1
-#else
-#define TABLE_HAS_SSE2 0
-#endif
 
 /* At most BUCKET_USED_MOST slots of a bucket are used on average: with one more, and keys that come
  * and go, a miss searches a dozen buckets. */
@@ -36,34 +26,32 @@ struct bucket {
 	_Alignas(64) _Atomic uint64_t slots[BUCKET_SLOTS];
 };
 
+/* A table is the shard's, until the shard ends. */
 struct table {
 	/* Constant. */
 	size_t mask; /* buckets - 1 */
 	struct bucket *buckets;
-	struct arena *arena;
-	uint64_t birth; /* the era in which it was made */
-	/* Under the shard's lock; on another cache line, for it changes. */
-	_Alignas(64) size_t count;
-	/* Once another has its place; under the lock of the thread that retires it. */
-	struct table *retired_next;
-	uint64_t retired_at; /* the era of its stamp, or 0 */
+	/* Under the shard's lock. */
+	size_t count;
+	size_t released;    /* once another has its place: buckets that read as zero */
+	struct table *next; /* another that once was, or will be, the shard's */
 };
 
-/* Makes a table for at least `entries` entries. Its buckets may be anything until
- * table_clear_some() has cleared them. Returns NULL if out of memory. */
-struct table *table_new(struct arena *arena, uint64_t era, size_t entries);
-/* Clears `buckets` buckets from *position on, 0 first. Returns false if none is left. */
-bool table_clear_some(struct table *table, size_t *position, size_t buckets);
-/* Frees a part of a table that no thread looks at. Returns true if what is left is little, and for
- * table_free(). */
-bool table_free_some(struct table *table);
-/* Frees a table, or does nothing for NULL. */
-void table_free(struct table *table);
+/* Returns an empty table for at least `entries` entries: an old one of that size, or a new one.
+ * Returns NULL if out of memory. */
+struct table *table_new(struct table **old, size_t entries);
+/* Leaves a table to the list of old ones. */
+void table_rest(struct table **old, struct table *table);
+/* Gives some memory of old tables back to the system, which readers may still look at. Returns
+ * whether there is more. */
+bool tables_release_some(struct table *old);
+/* Frees a list of tables that no thread looks at. */
+void tables_free(struct table *table);
 
 /* Returns the bytes of memory that the table takes. */
 static inline size_t table_bytes(const struct table *table)
 {
-	return arena_span_size((table->mask + 1) * sizeof(struct bucket));
+	return (table->mask + 1 - table->released) * sizeof(struct bucket);
 }
 
 static inline struct tw_cache_entry *slot_entry(uint64_t slot)
@@ -84,8 +72,7 @@ static inline bool entry_has_key(const struct tw_cache_entry *entry, const void 
 
 /*
  * Returns where a table's buckets lie, in one word: the address, a multiple of 64, and how many
- * bits number them. With the word a bucket can be fetched ahead, outside an epoch too, where the
- * table may be gone. If the word is the same inside, the bucket is the table's.
+ * bits number them.
  */
 static inline uintptr_t table_place(const struct table *table)
 {
@@ -101,9 +88,17 @@ static inline const struct bucket *place_bucket(uintptr_t place, uint64_t hash)
 
 static inline uint64_t slot_load(const _Atomic uint64_t *slot)
 {
-	/* seq_cst: after reader_enter(); pairs with retire_fence(). It also acquires the entry that
-	 * table_add() published, and keeps the look at the era behind it. */
+	/* seq_cst: changes and lookups of several keys have one order; pairs with slot_store(). It
+	 * also acquires the entry. */
 	return atomic_load_explicit(slot, memory_order_seq_cst);
+}
+
+/* Returns the slot, which was looked at before, another time. */
+static inline uint64_t slot_load_again(const _Atomic uint64_t *slot)
+{
+	/* acquire: if the entry has come into the slot again, its new life is seen; pairs with
+	 * slot_store(). */
+	return atomic_load_explicit(slot, memory_order_acquire);
 }
 
 static inline struct bucket *table_bucket(const struct table *table, size_t number)
@@ -115,7 +110,7 @@ static inline struct bucket *table_bucket(const struct table *table, size_t numb
  * bucket_matches() returns a bit for each slot with the tag. It has no branch: the processor can't
  * foresee which slot it will be, and would throw away what it has begun of the next lookup.
  */
-#if TABLE_HAS_SSE2
+#if CACHE_HAS_SSE2
 /* Returns the upper words, of 32 bits, of four slots: half a bucket. */
 static inline __m128i slots_upper_words(const _Atomic uint64_t *slots)
 {
@@ -168,22 +163,11 @@ static inline struct tw_cache_entry *bucket_first(const struct bucket *bucket, u
 	return slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]));
 }
 
-/* Returns the first entry in the key's bucket with its tag, as most keys' are, or NULL. */
-static inline struct tw_cache_entry *table_guess(const struct table *table, uint64_t hash)
-{
-	const struct bucket *bucket = table_bucket(table, (uint32_t)hash);
-	unsigned matches = bucket_matches(bucket, hash);
-
-	return __builtin_expect(matches != 0, 1) ? bucket_first(bucket, matches) : NULL;
-}
-
-/* Returns the key's entry and sets its slot, or returns NULL. With a guard it needs no lock: it
- * reads an entry only while the era shows that the entry cannot be freed; NULL may be a lost
- * guard. */
+/* Returns the key's entry and sets its slot, or returns NULL. Under the shard's lock. */
 struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, _Atomic uint64_t **slot, struct era_guard *guard);
+				  size_t size, _Atomic uint64_t **slot);
 
-/* Does what table_seek() does, under the shard's lock. Most keys are found at the first match of
+/* Does what table_seek() does. Most keys are found at the first match of
  * their bucket, and most others are missed there. */
 static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
 	const struct table *table, uint64_t hash, const void *key, size_t size,
@@ -201,7 +185,7 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
 		if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
 			return entry;
 	}
-	return table_seek(table, hash, key, size, slot, NULL);
+	return table_seek(table, hash, key, size, slot);
 }
 
 /* Returns the slot that holds that address, or NULL. Under the shard's lock. */

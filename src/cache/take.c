@@ -11,12 +11,11 @@
 #include "load.h"
 #include "load_queue.h"
 #include "lookup.h"
-#include "pins.h"
 
 struct take {
 	struct tw_cache *cache;
 	struct shard *shard;
-	struct reader *reader;
+	struct caller *caller;
 	uint64_t hash;
 	const void *key;
 	size_t key_size;
@@ -34,22 +33,20 @@ enum take_next { TAKE_ENDS, TAKE_WAITS, TAKE_LOADS };
 static bool take_look(struct take *take)
 {
 	struct tw_cache_entry *there =
-		cache_find(take->cache, take->reader, take->hash, take->key, take->key_size);
-	bool is_old;
+		cache_find(take->cache, take->hash, take->key, take->key_size);
 
-	if (there)
-		take->status = reader_count_find(take->reader, there);
-	if (there && take->status == TW_OK) {
-		entry_hold(there);
-		take->entry = there;
-	}
+	if (!there)
+		return false;
+	take->status = caller_count_find(take->caller, true, there->kind);
 	/* The clock is read for those alone that age. */
-	is_old = there && (there->kind & ENTRY_AGING) &&
-		 entry_wants_refresh(there, shared_coarse_now(&take->cache->shared));
-	reader_leave(take->reader);
-	if (is_old)
+	if ((there->kind & ENTRY_AGING) &&
+	    entry_wants_refresh(there, shared_coarse_now(&take->cache->shared)))
 		cache_refresh(take->cache, take->hash, take->key, take->key_size);
-	return there != NULL;
+	if (take->status == TW_OK)
+		take->entry = there;
+	else
+		cache_unpin(take->cache, there);
+	return true;
 }
 
 /* Between begin and end: does what take_look() does, which most keys that were not found before the
@@ -68,19 +65,19 @@ static void take_fail(struct take *take, enum tw_status status) HOLDS(take->shar
 	take->entry = cache_pin_stale(take->cache, take->shard, take->hash, take->key,
 				      take->key_size, tw_now(take->cache->shared.wheel));
 	take->status = take->entry ? TW_STALE : status;
-	reader_count(take->reader, COUNT_STALE, take->entry != NULL);
+	caller_count(take->caller, COUNT_STALE, take->entry != NULL);
 }
 
 /* The load takes too long. */
 static void take_time_out(struct take *take) HOLDS(take->shard->lock)
 {
 	take_fail(take, TW_TIMED_OUT);
-	reader_count(take->reader, COUNT_WAIT_TIMEOUTS, !take->entry);
+	caller_count(take->caller, COUNT_WAIT_TIMEOUTS, !take->entry);
 }
 
 /* Joins the load of a key that was not found before the lock was taken, or begins one at the real
  * time `now`, which the loader's thread runs, or which is to be queued if `loader` is NULL. */
-static enum take_next take_join(struct take *take, struct reader *loader, tw_duration now)
+static enum take_next take_join(struct take *take, struct caller *loader, tw_duration now)
 	HOLDS(take->shard->lock)
 {
 	struct tw_cache *cache = take->cache;
@@ -92,7 +89,7 @@ static enum take_next take_join(struct take *take, struct reader *loader, tw_dur
 	/* tw_cache_destroy waits for loads: no other begins after one that it has waited for. */
 	if (shared_is_closed(&cache->shared))
 		return TAKE_ENDS;
-	reader_count(take->reader, COUNT_MISSES, 1);
+	caller_count(take->caller, COUNT_MISSES, 1);
 	if (take->shard->has_flights)
 		loading =
 			flights_find(&take->shard->flights, take->hash, take->key, take->key_size);
@@ -119,13 +116,13 @@ static enum take_next take_joined(struct take *take, tw_duration until) HOLDS(ta
 	struct tw_cache_loading *loading = take->loading;
 
 	if (loading->state == FLIGHT_QUEUED && load_queue_take(take->cache, loading)) {
-		flight_begin(loading, &take->shard->flights, take->reader);
+		flight_begin(loading, &take->shard->flights, take->caller);
 		return TAKE_LOADS;
 	}
 	take->status = TW_INVALID;
-	if (loading->loader == take->reader)
+	if (loading->loader == take->caller)
 		return TAKE_ENDS;
-	reader_count(take->reader, COUNT_LOAD_WAITS, 1);
+	caller_count(take->caller, COUNT_LOAD_WAITS, 1);
 	if (until == 0) {
 		take_time_out(take);
 		return TAKE_ENDS;
@@ -184,7 +181,7 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 	enum take_next next;
 
 	turn_lock_take(&take->shard->lock);
-	next = take_join(take, take->reader, now);
+	next = take_join(take, take->caller, now);
 	if (next == TAKE_WAITS)
 		next = take_joined(take, until);
 	take->shard->flights.entered += next != TAKE_ENDS;
@@ -192,7 +189,7 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 	if (next == TAKE_ENDS)
 		return;
 	if (next == TAKE_LOADS)
-		load_run(cache, take->reader, take->loading, now, load ? load : cache->options.load,
+		load_run(cache, take->caller, take->loading, now, load ? load : cache->options.load,
 			 load ? argument : cache->options.load_context);
 	take_result(take, next == TAKE_LOADS, until);
 }
@@ -202,7 +199,7 @@ static bool take_begin(struct take *take)
 {
 	take->status = TW_INVALID;
 	if (key_is_valid(take->key, take->key_size))
-		take->status = cache_admit(take->cache, &take->reader);
+		take->status = cache_admit(take->cache, &take->caller);
 	if (take->status != TW_OK)
 		return false;
 	take->hash = key_hash_wide(&take->cache->shared.seed, take->key, take->key_size);
@@ -233,16 +230,15 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 		return TW_INVALID;
 	result = cache_glance(cache, key, key_size, &glance);
 	if (__builtin_expect(result == GLANCE_HIT, 1)) {
-		*entry = glance_take(&glance);
-		return TW_OK;
+		*entry = glance_take(cache, &glance);
+		if (__builtin_expect(*entry != NULL, 1))
+			return TW_OK;
 	}
-	if (result != GLANCE_NONE)
-		reader_leave(glance.reader);
 	take = (struct take){.cache = cache, .key = key, .key_size = key_size};
 	if (result == GLANCE_MISS) {
-		take.reader = glance.reader;
-		take.hash = glance.hash;
-		take.shard = glance.shard;
+		take.caller = glance.caller;
+		take.hash = glance.look.hash;
+		take.shard = glance.look.shard;
 		take_missed(&take, load, argument, wait);
 	} else {
 		take_any(&take, load, argument, wait);
@@ -264,7 +260,7 @@ static bool take_asks(struct take *take, struct asker *asker)
 	next = take_join(take, NULL, clock_read_real(CLOCK_MONOTONIC));
 	if (next != TAKE_ENDS)
 		list_append(&take->loading->askers, &asker->link);
-	reader_count(take->reader, COUNT_LOAD_WAITS, next == TAKE_WAITS);
+	caller_count(take->caller, COUNT_LOAD_WAITS, next == TAKE_WAITS);
 	if (next == TAKE_LOADS || (next == TAKE_WAITS && take->loading->is_refresh &&
 				   load_queue_take(cache, take->loading)))
 		is_open = load_queue_add(&cache->loads, take->loading);

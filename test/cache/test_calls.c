@@ -281,20 +281,27 @@ TEST(once, keys_of_usual_size_have_the_hash_of_any)
 		assert_true(key_hash_wide(&seed, key, size) == key_hash_any(&seed, key, size));
 }
 
-/* No other byte changes either. */
-TEST(once, bytes_of_any_size_are_copied)
+/* The last word is padded by zeros, and no byte behind the copy changes. */
+TEST(once, words_of_any_size_are_copied)
 {
 	unsigned char from[130];
 	unsigned char to[130];
 
 	for (size_t size = 1; size <= sizeof(to) - 2; size++) {
+		_Alignas(8) unsigned char words[144];
+
 		for (size_t i = 0; i < sizeof(from); i++)
 			from[i] = (unsigned char)(i * 7 + size);
+		memset(words, 0xee, sizeof(words));
 		memset(to, 0xee, sizeof(to));
-		bytes_copy(to + 1, from + 1, size);
+		words_store(words, from + 1, size);
+		words_load(to + 1, words, size);
 		assert_memory_equal(to + 1, from + 1, size);
 		assert_int_equal(to[0], 0xee);
 		assert_int_equal(to[size + 1], 0xee);
+		for (size_t i = size; i < (size + 7) / 8 * 8; i++)
+			assert_int_equal(words[i], 0);
+		assert_int_equal(words[(size + 7) / 8 * 8], 0xee);
 	}
 }
 

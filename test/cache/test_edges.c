@@ -213,52 +213,6 @@ CACHED(inline_and_threads, flush_that_would_wait_for_itself_is_refused, TW_HOUR)
 	tw_cache_destroy(flushing.other);
 }
 
-static void count_drained(void *drained, const struct tw_task *task)
-{
-	atomic_fetch_add((atomic_int *)drained, 1);
-}
-
-/* No user's timer is on the wheel. */
-static void drain(struct cache_recorder *recorder)
-{
-	atomic_int drained = 0;
-
-	assert_status(tw_drain(recorder->wheel, count_drained, &drained), TW_OK);
-	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
-	assert_int_equal(atomic_load(&drained), 0);
-}
-
-static void count_free(void *value, size_t value_size, void *context)
-{
-	atomic_fetch_add((atomic_int *)value, 1);
-}
-
-/* Memory that a reader sees is freed after it without any calls, also after a drain. */
-TEST(inline_and_threads, freeing_goes_on_after_a_drain)
-{
-	struct cache_recorder *recorder =
-		cache_recorder_open_quiet(*state, TW_HOUR, (struct tw_cache_options){0});
-	struct tw_cache *cache;
-	struct reader *reader;
-	atomic_int freed = 0;
-
-	cache = recorder->cache;
-	reader = epochs_reader(&cache->shared.epochs);
-	assert_non_null(reader);
-	assert_status(put_adopted(cache, "key", 3, &freed, 1, 0, count_free, NULL, TW_HOUR), TW_OK);
-	reader_enter(reader, &cache->shared.epochs);
-	assert_status(tw_cache_delete(cache, "key", 3), TW_OK);
-	drain(recorder);
-	cache_settle(recorder);
-	cache_pass(recorder, 10 * INTERVAL);
-	assert_int_equal(atomic_load(&freed), 0);
-	reader_leave(reader);
-	for (int i = 0; i < 4; i++)
-		cache_pass(recorder, INTERVAL);
-	assert_int_equal(atomic_load(&freed), 1);
-	cache_recorder_close(recorder);
-}
-
 CACHED(inline_and_threads, flush_removes_what_was_past_its_deadline_by_the_last_tick, TW_HOUR)
 {
 	cache_pass(recorder, INTERVAL / 4);

@@ -244,32 +244,6 @@ TEST(once, memory_comes_back_after_a_lower_limit_and_a_clear)
 	check_return(TW_POLICY_S3FIFO, 40);
 }
 
-/* Another reader is inside all the time. */
-TEST(once, readers_hold_nothing_when_they_have_left)
-{
-	const uint64_t most = 2 * (uint64_t)MIB;
-	struct random random = random_from(seed_choose(), 0);
-	struct tw_cache *cache = open_limited(most, TW_POLICY_LRU, 0);
-	struct reader *sleeper = epochs_add_reader(&cache->shared.epochs);
-	struct reader *reader = epochs_add_reader(&cache->shared.epochs);
-
-	assert_true(sleeper && reader);
-	fill_twice(cache, &random, most, 100, LONG_MAX);
-	reader_enter(sleeper, &cache->shared.epochs);
-	for (int i = 0; i < TEST_SHARE_OF(20); i++) {
-		reader_enter(reader, &cache->shared.epochs);
-		fill_twice(cache, &random, most, 100, LONG_MAX);
-		reader_leave(reader);
-		fill_twice(cache, &random, most, 100, LONG_MAX);
-		/* This is the sleeper's memory, and memory about to be freed. */
-		assert_in_range(stats_of(cache).memory_retired, 0, most + most / 2);
-	}
-	reader_leave(sleeper);
-	fill_twice(cache, &random, most, 100, LONG_MAX);
-	assert_in_range(stats_of(cache).memory_retired, 0, most / 2);
-	tw_cache_destroy(cache);
-}
-
 static void count_freed(void *value, size_t value_size, void *context)
 {
 	atomic_int *freed = context;
@@ -333,12 +307,10 @@ TEST(once, statistics_show_where_memory_is)
 {
 	enum { KEYS = 10000, VALUE = 192 };
 	struct tw_cache *cache = open_limited(0, TW_POLICY_LRU, 0);
-	struct reader *sleeper = epochs_add_reader(&cache->shared.epochs);
 	const struct tw_cache_entry *entry;
 	struct tw_cache_stats stats;
 	uint64_t key[2] = {1, 0};
 
-	assert_non_null(sleeper);
 	for (uint64_t i = 0; i < KEYS; i++)
 		set_number(cache, i, VALUE);
 	assert_status(tw_cache_flush(cache), TW_OK);
@@ -347,18 +319,12 @@ TEST(once, statistics_show_where_memory_is)
 	assert_true(stats.memory >= stats.memory_in_use);
 	assert_true(stats.memory <= stats.memory_in_use + 2 * MIB);
 	assert_in_range(stats.memory_in_use, KEYS * (uint64_t)256, stats.bytes);
-	assert_int_equal(stats.memory_retired, 0);
 	assert_int_equal(stats.memory_pinned, 0);
 
 	assert_status(tw_cache_acquire(cache, key, sizeof(key), 0, &entry), TW_OK);
 	assert_int_equal(stats_of(cache).memory_pinned, 0);
-	reader_enter(sleeper, &cache->shared.epochs);
 	assert_status(tw_cache_clear(cache), TW_OK);
-	assert_true(stats_of(cache).memory_retired >= KEYS * (uint64_t)256);
 	assert_true(stats_of(cache).memory_in_use < KEYS * (uint64_t)40);
-	reader_leave(sleeper);
-	assert_status(tw_cache_flush(cache), TW_OK);
-	assert_int_equal(stats_of(cache).memory_retired, 0);
 	assert_int_equal(stats_of(cache).memory_pinned, 256);
 	tw_cache_entry_release(entry);
 	assert_int_equal(stats_of(cache).memory_pinned, 0);

@@ -146,9 +146,9 @@ finds()
 }
 
 cp -r src "$root/include"
-echo '#include "cache.h"' >>"$root/include/src/cache/arena.h"
-finds include 'cache/arena.h:[0-9]*: cache/cache.h is not below it'
+echo '#include "cache.h"' >>"$root/include/src/cache/pool.h"
+finds include 'cache/pool.h:[0-9]*: cache/cache.h is not below it'
 
 cp -r src "$root/call"
-printf 'void arena_above(void)\n{\n\tcache_compact();\n}\n' >>"$root/call/src/cache/arena.c"
-finds call 'cache/arena.c:[0-9]*: calls cache_compact, and cache/compact is not below it'
+printf 'void pool_above(void)\n{\n\tcache_compact();\n}\n' >>"$root/call/src/cache/pool.c"
+finds call 'cache/pool.c:[0-9]*: calls cache_compact, and cache/compact is not below it'

@@ -34,13 +34,10 @@
 
 #undef __SSE2__
 
-typedef int pthread_key_t;
-typedef int pthread_once_t;
 /* GenMC does not support a thread-local struct, and none is needed here. */
 #define _Thread_local
 #define __attribute__(which)
-#include "cache/epoch.h"
-#include "cache/pins.h"
+#include "cache/caller.h"
 #undef __attribute__
 #undef _Thread_local
 
@@ -52,8 +49,7 @@ typedef int pthread_once_t;
 
 enum { NOW = 4, FIRST_DEADLINE = 12, FIRST_END = 100, IDLE = 10, LATE = 13 };
 
-struct reader_memo reader_memo;
-struct hazards *own_hazards; /* no entry is pinned here */
+struct caller_memo caller_memo;
 
 static struct tw_cache cache;
 static struct shard shard;
@@ -71,18 +67,18 @@ bool shard_file(struct shard *unused, uint64_t hash, struct tw_cache_entry *watc
 	return true;
 }
 
-/* Does what cache_find_at() does, for a key that stays in its slot. */
+/* Does what cache_find_at() does, for a key that stays in its slot; no cell is used again. */
 static void *hit_run(void *argument)
 {
-	struct era_guard guard = {.epochs = &cache.shared.epochs, .era = 1};
 	struct tw_cache_entry *found;
+	bool is_readable;
 
 	do {
-		guard.is_lost = false;
 		found = atomic_load_explicit(&slot, memory_order_seq_cst);
-		found = cache_judge(&cache, &guard, found, NOW + (int)(intptr_t)argument, true);
-	} while (guard.is_lost);
-	assert(found || EXPIRES);
+		is_readable = cache_judge(&cache, found, NOW + (int)(intptr_t)argument, true);
+		/* acquire: as slot_load_again(). */
+	} while (atomic_load_explicit(&slot, memory_order_acquire) != found);
+	assert(is_readable || EXPIRES);
 	return NULL;
 }
 
@@ -90,12 +86,13 @@ static void *hit_run(void *argument)
 static void move(void)
 {
 	copy = malloc(sizeof(*copy) + sizeof(struct entry_extension));
+	atomic_init(&copy->life, 0);
 	copy->kind = ENTRY_EXTENDED;
 	copy->key_size = entry->key_size;
 	entry_set_state(copy, ENTRY_LINKED);
 	atomic_init(&copy->deadline, entry_deadline(entry));
 	time_store(&entry_extension(copy)->end, time_load(&entry_extension(entry)->end));
-	atomic_store_explicit(&slot, copy, memory_order_release);
+	atomic_store_explicit(&slot, copy, memory_order_seq_cst);
 	entry_set_state(entry, 0);
 	entry_carry_deadline(copy, entry);
 }
@@ -127,13 +124,13 @@ int main(void)
 	pthread_t threads[HITS + 1];
 
 	entry = malloc(sizeof(*entry) + sizeof(struct entry_extension));
+	atomic_init(&entry->life, 0);
 	entry->kind = ENTRY_EXTENDED;
 	entry_set_state(entry, ENTRY_LINKED);
 	atomic_init(&entry->deadline, FIRST_DEADLINE);
 	entry->key_size = 8;
 	time_store(&entry_extension(entry)->end, FIRST_END);
 	cache.options.idle = IDLE;
-	atomic_init(&cache.shared.epochs.era, 1);
 	cache.shared.granule = 1;
 	shard.shared = &cache.shared;
 	atomic_init(&slot, entry);

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <timingwheel/cache.h>
 
-#include "cache/epoch.h"
+#include "cache/caller.h"
 
 /* Runs in the child. A thread may block signals. */
 static void die_where_it_hangs(void)
@@ -309,15 +309,15 @@ TEST(once, wheel_is_closed_in_a_child_also_where_madvise_is_denied)
 static atomic_bool threads_end;
 
 /* Takes the lock of the threads again and again. */
-static void *open_and_close_epochs(void *argument)
+static void *open_and_close_callers(void *argument)
 {
-	struct epochs epochs = {0};
+	struct callers callers;
 
 	while (!atomic_load(&threads_end)) {
-		/* No thread takes a reader. */
-		if (!epochs_init(&epochs, NULL))
+		/* No thread takes a number. */
+		if (!callers_init(&callers))
 			abort();
-		epochs_destroy(&epochs);
+		callers_destroy(&callers);
 	}
 	return argument;
 }
@@ -343,7 +343,8 @@ TEST(once, child_can_make_a_cache_whatever_other_threads_did_at_the_fork)
 	if (TEST_HAS_SANITIZER)
 		TEST_SKIP("a fork beside threads that allocate is tried without sanitizers");
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close_epochs, NULL), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close_callers, NULL),
+				 0);
 	for (int i = 0; i < TEST_SHARE_OF(100); i++) {
 		pid_t child = fork();
 		int exit_status;

@@ -196,39 +196,6 @@ static uint64_t check_shard(struct shard *shard)
 	return weight;
 }
 
-/* ---- What threads have retired ---- */
-
-static void check_retired_list(const struct retired_list *list)
-{
-	const struct tw_cache_entry *last = NULL;
-	struct retired_list sum = {.first = list->first};
-
-	for (const struct tw_cache_entry *entry = list->first; entry; entry = entry->retired_next) {
-		assert(!(entry_state(entry) & ENTRY_LINKED));
-		last = entry;
-		sum.count++;
-		sum.bytes += pool_cell_size(entry_size(entry));
-		sum.adopted += (entry->kind & ENTRY_ADOPTED) != 0;
-	}
-	assert(last == list->last && sum.count == list->count);
-	assert(sum.bytes == list->bytes && sum.adopted == list->adopted);
-}
-
-static void check_retired(struct retiring_reader *thread)
-{
-	uint64_t batched = 0;
-
-	own_lock_take(&thread->reader.lock);
-	check_retired_list(&thread->fresh);
-	check_retired_list(&thread->stamped);
-	for (int i = 0; i < RETIRED_BATCHES; i++) {
-		check_retired_list(&thread->batches[i].list);
-		batched += thread->batches[i].list.count;
-	}
-	assert(batched == thread->batched_count);
-	own_lock_let_go(&thread->reader.lock);
-}
-
 /* ---- A cache ---- */
 
 /* Asserts all shards' sums, under all their locks. No other thread has two of these at a time. */
@@ -252,13 +219,7 @@ static void check_sums(struct tw_cache *cache) IS_NOT_FOLLOWED
 void cache_check(struct tw_cache *cache)
 {
 	enum { LOCKS_MOST = 32 }; /* the thread sanitizer allows a thread 64 locks */
-	struct epochs *epochs = &cache->shared.epochs;
-	struct reader *reader = NULL;
 
-	pthread_mutex_lock(&epochs->walks_lock);
-	while ((reader = epochs_next_reader(epochs, reader)))
-		check_retired(retiring_reader(reader));
-	pthread_mutex_unlock(&epochs->walks_lock);
 	if (!SANITIZER_THREAD || cache->shard_mask < LOCKS_MOST) {
 		check_sums(cache);
 		return;

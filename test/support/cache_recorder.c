@@ -44,7 +44,12 @@ void cache_recorder_start(struct cache_recorder *recorder, tw_duration expire,
 
 uint64_t cache_weight(size_t key_size, size_t value_size)
 {
-	return pool_cell_size(48 + (key_size + 7) / 8 * 8 + value_size) + 40;
+	size_t size = 48 + (key_size + 7) / 8 * 8;
+
+	/* A larger value has memory of its own. */
+	if (size + value_size + 16 > POOL_MOST)
+		return pool_cell_size(size + 32) + value_size + 40;
+	return pool_cell_size(size + value_size) + 40;
 }
 
 struct cache_recorder *cache_recorder_open(const struct variant *variant, tw_duration expire)
