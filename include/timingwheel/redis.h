@@ -392,8 +392,8 @@ struct tw_redis_added {
  * become of tasks[i], unless the call has no memory to begin. The call's status is that of the
  * first task that was not added.
  *
- * Up to 256 tasks share a round trip, and those of one shard a script call. A task that recurs or
- * has a `latest` has a script call of its own. Cron expressions cost another round trip.
+ * Up to 256 tasks share a round trip, and those of one shard a script call. Cron expressions, and
+ * an `at_ms` of a task that recurs, cost another round trip.
  *
  * Returns:
  *   TW_EXISTS                 a task has the key, and the mode is TW_REDIS_NEW; nothing has changed
@@ -704,7 +704,7 @@ TW_API enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, siz
  * With the state TW_REDIS_DEAD a dead letter is stored. The fields used are task, except its at_ms,
  * delay and latest; due_ms, the time of its death, from 0 to the end of the year 9999; attempts;
  * and reason, which may be NULL and is truncated to TW_REDIS_REASON_MAX. Its task.mode is about
- * dead letters with the same key. It has a script call of its own.
+ * dead letters with the same key.
  *
  * Modes, each[], costs and statuses are otherwise those of tw_redis_add(). Limits and pauses are
  * not restored. Repeating the call resets tasks that have changed since.

@@ -43,7 +43,8 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	char group[32] = "";
 	char record[96];
 	char latest_us[24];
-	const char *words[6] = {"any", "k", "0", "1000000", record, latest_us};
+	const char *mode = latest_ms ? "al" : shard->group ? "ag" : "ap";
+	const char *words[6] = {mode, "k", "0", "1000000", record, latest_us};
 	redisReply *reply;
 	int64_t due;
 
@@ -52,10 +53,8 @@ static int64_t add(struct shard *shard, int64_t latest_ms)
 	snprintf(record, sizeof(record), "8 %zu%s\n%s%" PRId64, strlen(group),
 		 latest_ms ? " 0" : "", group, shard->now_ms - start_ms);
 	snprintf(latest_us, sizeof(latest_us), "%" PRId64, latest_ms * 1000);
-	reply = latest_ms      ? script_call(shard->context, &script_latest, 6, words)
-		: shard->group ? script_call(shard->context, &script_group_add, 5, words)
-			       : script_call(shard->context, &script_add, 5, words);
-	due = (latest_ms ? reply : reply->element[0])->integer - start_ms;
+	reply = script_call(shard->context, &script_add, latest_ms ? 6 : 5, words);
+	due = reply->element[0]->integer - start_ms;
 	freeReplyObject(reply);
 	return due;
 }

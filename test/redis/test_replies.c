@@ -300,13 +300,13 @@ TEST(once, random_replies_crash_nothing)
 {
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
-		&script_add,     &script_add,    &script_list,        &script_list,
-		&script_cancel,  &script_move,   &script_get,         &script_list,
-		&script_scan,    &script_count,  &script_dead_retry,  &script_dead_drop,
-		&script_limit,   &script_rule,   &script_delete,      &script_dead_add,
-		&script_restore, &script_claim,  &script_finish,      &script_extend,
-		&script_finish,  &script_finish, &script_workers,     &script_limit,
-		&script_rule,    &script_rule,   &script_group_drain, &script_group_find};
+		&script_add,    &script_add,    &script_list,        &script_list,
+		&script_cancel, &script_move,   &script_get,         &script_list,
+		&script_scan,   &script_count,  &script_dead_retry,  &script_dead_drop,
+		&script_limit,  &script_rule,   &script_delete,      &script_add,
+		&script_add,    &script_claim,  &script_finish,      &script_extend,
+		&script_finish, &script_finish, &script_workers,     &script_limit,
+		&script_rule,   &script_rule,   &script_group_drain, &script_group_find};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 

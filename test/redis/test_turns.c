@@ -518,7 +518,8 @@ static void step_add(struct model *model)
 	char at[24];
 	char record[64];
 	char limit[24];
-	const char *words[6] = {"any", key, at, "0", record, limit};
+	const char *mode = latest_us ? "al" : group > 0 ? "ag" : "ap";
+	const char *words[6] = {mode, key, at, "0", record, limit};
 	redisReply *reply;
 
 	key_write(key, index);
@@ -532,10 +533,8 @@ static void step_add(struct model *model)
 		strcpy(record, latest_us ? "9999 0 0\n" : "9999 0\n");
 	if (latest && latest < due)
 		due = latest > now_ms(model) ? latest : now_ms(model);
-	reply = latest_us   ? run(model, &script_latest, 6, words)
-		: group > 0 ? run(model, &script_group_add, 5, words)
-			    : run(model, &script_add, 5, words);
-	assert_int_equal((latest_us ? reply : reply->element[0])->integer, due);
+	reply = run(model, &script_add, latest_us ? 6 : 5, words);
+	assert_int_equal(reply->element[0]->integer, due);
 	freeReplyObject(reply);
 	model->tasks[index] = (struct task){.group = group, .latest = latest};
 	model_put(model, index, due);
@@ -556,7 +555,7 @@ static void step_add_many(struct model *model)
 		int index = (first + i) % KEYS;
 		int group = (int)random_between(&model->random, 1, GROUPS - 1);
 		int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
-		const char *task[5] = {"any", key[i], at[i], "0", record[i]};
+		const char *task[5] = {"ag", key[i], at[i], "0", record[i]};
 
 		key_write(key[i], index);
 		snprintf(at[i], sizeof(at[i]), "%" PRId64, due);
@@ -565,7 +564,7 @@ static void step_add_many(struct model *model)
 		memcpy(&words[5 * i], task, sizeof(task));
 		model->tasks[index] = (struct task){.group = group, .due = due};
 	}
-	reply = run(model, &script_group_add, 5 * count, words);
+	reply = run(model, &script_add, 5 * count, words);
 	for (int i = 0; i < count; i++) {
 		int index = (first + i) % KEYS;
 

@@ -276,7 +276,7 @@ static enum tw_status call_conclude(struct tw_redis *redis, struct call *call,
 	return call_end(&redis->access->calls, call, status);
 }
 
-static const char *const mode_names[] = {"any", "new", "replace"};
+static const char mode_letters[] = {'a', 'n', 'r'};
 
 static bool recurs(const struct tw_redis_task *task)
 {
@@ -287,16 +287,6 @@ static bool recurs(const struct tw_redis_task *task)
 static bool needs_time(const struct tw_redis_task *task)
 {
 	return task->cron || (task->every && task->at_ms);
-}
-
-/* Returns the script that adds the task. */
-static const struct script *add_script(const struct tw_redis_task *task)
-{
-	if (recurs(task))
-		return &script_every;
-	if (task->latest)
-		return &script_latest;
-	return task->group ? &script_group_add : &script_add;
 }
 
 /* Asks for the time of the server that has the task's shard. */
@@ -331,33 +321,36 @@ static enum tw_status add_prepare(struct call *call, const struct tw_redis_task 
 	return needs_time(task) ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
 }
 
-/* Writes the arguments of every.lua that say how the task recurs. */
-static void rhythm_write(const struct tw_redis_task *task, struct eval *eval)
+/* Begins a task of an eval: its mode, as add.lua reads it, and its key. */
+static void task_begin(struct eval *eval, const struct tw_redis_task *task, char kind)
 {
-	/* A delay of one period ends where a period begins, unless another time is given. */
-	bool delayed = !task->at_ms && task->delay > 0 && task->delay != task->every;
-	char text[RECURRENCE_SIZE];
+	const char mode[] = {mode_letters[task->mode], kind, '\0'};
 
-	recurrence_write(task, text);
-	eval_text(eval, text);
-	eval_number(eval, delayed ? -1 : task->at_ms);
+	eval_text(eval, mode);
+	eval_argument(eval, task->key, task->key_size);
+	eval->answers++;
 }
 
 /* Adds the task to an eval for its shard. */
 static void add_write(const struct call *call, struct eval *eval, const struct tw_redis_task *task,
 		      int64_t at_ms)
 {
-	eval_text(eval, mode_names[task->mode]);
-	eval_argument(eval, task->key, task->key_size);
+	/* A delay of one period ends where a period begins, unless another time is given. */
+	bool delayed = !task->at_ms && task->delay > 0 && task->delay != task->every;
+	char kind = recurs(task) ? 'e' : task->latest ? 'l' : task->group ? 'g' : 'p';
+	char rhythm[RECURRENCE_SIZE];
+
+	task_begin(eval, task, kind);
 	eval_number(eval, at_ms);
 	eval_number(eval, delay_to_us(task->delay));
 	eval_argument(eval, call->record.data, call->record.size);
-	if (eval->script == &script_every)
-		rhythm_write(task, eval);
-	else if (eval->script == &script_latest)
+	if (kind == 'e') {
+		recurrence_write(task, rhythm);
+		eval_text(eval, rhythm);
+		eval_number(eval, delayed ? -1 : task->at_ms);
+	} else if (kind == 'l') {
 		eval_number(eval, delay_to_us(task->latest));
-	else
-		eval->answers++;
+	}
 }
 
 /* Writes a letter without its record: mode, key, time of death, "died:attempts:size of
@@ -367,8 +360,7 @@ static void letter_write(const struct tw_redis_info *letter, struct eval *eval)
 	const char *reason = letter->reason ? letter->reason : "";
 	char head[64 + TW_REDIS_REASON_MAX];
 
-	eval_text(eval, mode_names[letter->task.mode]);
-	eval_argument(eval, letter->task.key, letter->task.key_size);
+	task_begin(eval, &letter->task, 'd');
 	eval_number(eval, letter->due_ms);
 	snprintf(head, sizeof(head), "%" PRId64 ":%u:%zu:%.*s", letter->due_ms, letter->attempts,
 		 strnlen(reason, TW_REDIS_REASON_MAX), TW_REDIS_REASON_MAX, reason);
@@ -412,17 +404,16 @@ static void restore_write(const struct call *call, struct eval *eval,
 		eval_argument(eval, call->record.data, call->record.size);
 		return;
 	}
-	eval_text(eval, mode_names[task->mode]);
-	eval_argument(eval, task->key, task->key_size);
+	task_begin(eval, task, 'r');
 	eval_number(eval, info->due_ms);
-	eval_number(eval, info->attempts);
+	eval_number(eval, 0);
 	eval_argument(eval, call->record.data, call->record.size);
+	eval_number(eval, info->attempts);
 	recurrence_write(task, rhythm);
 	if (*rhythm)
 		snprintf(entry, sizeof(entry), "%" PRId64 " 0 %s",
 			 task->at_ms ? task->at_ms : info->due_ms, rhythm);
 	eval_text(eval, entry);
-	eval->answers++;
 }
 
 /* Runs a script about the key alone. */
@@ -549,8 +540,6 @@ struct adding {
 
 	struct eval *evals; /* room for as many as there are works */
 	size_t used;
-	const struct script *script; /* the last task's */
-	size_t shared;               /* evals from this one on take more tasks of their shard */
 	struct work *work;
 };
 
@@ -583,32 +572,17 @@ static void adding_note(struct adding *adding, size_t index, enum tw_status stat
 	adding->error.status = status;
 }
 
-/* Returns the eval for the task: the last one of its shard that may take more, or a new one. */
+/* Returns the eval for the task: that of its shard. */
 static struct eval *adding_eval(struct adding *adding, size_t number)
 {
 	const struct tw_redis_task *task = adding_task(adding, number);
-	const struct tw_redis_info *info = adding->infos ? &adding->infos[number] : NULL;
-	const struct script *script = !info                          ? add_script(task)
-				      : info->state == TW_REDIS_DEAD ? &script_dead_add
-								     : &script_restore;
-	bool alone =
-		script != &script_add && script != &script_group_add && script != &script_restore;
 	unsigned shard = space_shard(&adding->redis->space, task->key, task->key_size);
-	struct eval *eval;
 
-	/* A key that was in an eval of another script must not come into one before that. */
-	if (script != adding->script)
-		adding->shared = adding->used;
-	adding->script = script;
-	for (size_t i = adding->used; i > adding->shared && !alone; i--)
+	for (size_t i = adding->used; i > 0; i--)
 		if (adding->evals[i - 1].shard == shard)
 			return &adding->evals[i - 1];
-	eval = &adding->evals[adding->used++];
-	eval_begin(eval, script, &adding->redis->space, shard);
-	/* Later tasks follow in evals after this one, because they may have its key. */
-	if (alone)
-		adding->shared = adding->used;
-	return eval;
+	eval_begin(&adding->evals[adding->used], &script_add, &adding->redis->space, shard);
+	return &adding->evals[adding->used++];
 }
 
 /* Asks for the server's time, if a task needs it. In a cluster the nodes' clocks may differ, and a
@@ -628,7 +602,7 @@ static void adding_ask_time(struct adding *adding, size_t base, size_t count)
 
 static void adding_write(struct adding *adding, size_t base, size_t count)
 {
-	adding->used = adding->shared = 0;
+	adding->used = 0;
 	adding_ask_time(adding, base, count);
 	for (size_t i = 0; i < count; i++) {
 		struct work *work = &adding->work[i];
@@ -648,8 +622,7 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 			add_write(adding->call, work->eval, &adding->tasks[base + i], at_ms);
 	}
 	for (size_t i = 0; i < adding->used; i++)
-		if (adding->evals[i].script->hints)
-			eval_hint(&adding->evals[i]);
+		eval_hint(&adding->evals[i]);
 }
 
 /* Reads the server's answer about a task. */

@@ -3,7 +3,7 @@
  * A record is what is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY", with " GRACE" or
  * " GRACE LATEST" before LF if the task has these. ATTEMPTS is the highest number of attempts.
  * GRACE is how late it may begin, in milliseconds, or 0. LATEST is its latest due time, in
- * milliseconds since 1970, which latest.lua writes. The scripts read all three, too. JSON, of
+ * milliseconds since 1970, which add.lua writes. The scripts read all three, too. JSON, of
  * SIZE bytes, has the callback (0 bytes if there is none); the rest is the body.
  */
 #ifndef REDIS_CLIENT_RECORD_H
@@ -35,7 +35,7 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 enum tw_status group_check(const char *group, struct tw_redis_error *error);
 
 /* Replaces the buffer's bytes by the record. `latest_due_ms` is 0 for a task that has none, or to
- * which latest.lua adds it. Returns TW_OK, TW_REDIS_BAD_DATA if text is not UTF-8, or
+ * which add.lua adds it. Returns TW_OK, TW_REDIS_BAD_DATA if text is not UTF-8, or
  * TW_NO_MEMORY. */
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    int64_t latest_due_ms, struct tw_redis_error *error);

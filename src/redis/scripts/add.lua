@@ -1,48 +1,172 @@
--- with: hint group
--- Adds tasks, one after the other. ARGV: for each its mode (any, new, replace), key, at, delay and
--- record. Returns for each its due time, or -1: it exists, -2: it doesn't. This is the script that
--- runs most often, so it does without functions, unless the shard has groups.
-local group = redis.call('EXISTS', KEYS[11]) == 1 and grouping()
-local answers = {}
-local added = 0
-local earliest
+-- with: hint due_time leased group
+-- Adds tasks, one after the other. ARGV has of each its mode, key, at, delay, record, and what the
+-- mode's second letter says. The first letter is a: any, n: there must be no such task, r: there
+-- must be one. The second one:
+--   p  a task without a group, or g: one with a group; nothing follows
+--   l  it has a latest due time: how long after its first add that is, in microseconds
+--   e  it recurs: the rhythm (time.lua), and the time from which it is to recur (0: none is given,
+--      -1: a delay is)
+--   r  it is restored as a listing returned it: the attempts begun, and its entry in `every`, ""
+--      if it does not recur
+--   d  it is a dead letter: at is when it died, and delay "died:attempts:size of reason:reason"
+-- Returns for each its due time, or -1: it exists, -2: it doesn't.
+local TAKES = {p = 5, g = 5, l = 6, e = 7, r = 7, d = 5}
+local last, at = #ARGV - 2, 1
+local answers, earliest = {}, math.huge
 
-for i = 1, #ARGV - 2, 5 do
-	local mode, key, at, delay = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-	-- As due_time, which would cost 0.4 us of an add's 10.
-	local due = at ~= '0' and tonumber(at) or delay == '0' and now or
-		math.ceil((now_us + delay) / 1000)
-	if due < now then
-		due = now
-	end
-	-- As text: Redis would print a number as one with a fraction, which takes longer.
-	local score, answer = string.format('%d', due), due
+-- Returns whether all are of the mode "ap", and then writes them. Most adds are; so this does
+-- without functions.
+local function add_plain()
+	local scores, tasks, keys = {}, {}, {}
 
-	if group and mode ~= 'new' then
-		-- It may have a place in a group's queue.
-		group.leave(key, redis.call('ZSCORE', KEYS[1], key))
-	end
-	if mode == 'new' then
-		if redis.call('ZADD', KEYS[1], 'NX', score, key) == 0 then
-			answer = -1
+	while at <= last do
+		if ARGV[at] ~= 'ap' then
+			return false
 		end
-	elseif mode == 'replace' and not redis.call('ZSCORE', KEYS[1], key) then
-		answer = -2
-	elseif redis.call('ZADD', KEYS[1], score, key) == 0 then
-		redis.call('HDEL', KEYS[3], key)
-		redis.call('HDEL', KEYS[7], key)
-	end
-	if answer > 0 then
-		redis.call('HSET', KEYS[2], key, ARGV[i + 4])
-		added = added + 1
-		if not earliest or due < earliest then
+		local key, given, delay = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+		local due = given ~= '0' and tonumber(given) or delay == '0' and now or
+			math.ceil((now_us + delay) / 1000)
+		if due < now then
+			due = now
+		end
+		if due < earliest then
 			earliest = due
 		end
+		local n = #keys + 1
+		-- As text: Redis would print a number as one with a fraction, which takes longer.
+		scores[2 * n - 1], scores[2 * n] = string.format('%d', due), key
+		tasks[2 * n - 1], tasks[2 * n] = key, ARGV[at + 4]
+		keys[n], answers[n] = key, due
+		at = at + 5
 	end
-	answers[#answers + 1] = answer
+	if redis.call('ZADD', KEYS[1], unpack(scores)) < #keys then
+		redis.call('HDEL', KEYS[3], unpack(keys))
+		redis.call('HDEL', KEYS[7], unpack(keys))
+	end
+	redis.call('HSET', KEYS[2], unpack(tasks))
+	redis.call('INCRBY', KEYS[9], #keys)
+	hint(earliest)
+	return true
 end
-if earliest then
+
+-- A task that leaves its group leaves its place in the group's queue, too.
+if redis.call('EXISTS', KEYS[11]) == 0 and add_plain() then
+	return answers
+end
+local group = grouping()
+local added = 0
+-- The tasks that are to be written: keys and records, their due times, and which keys these are.
+local tasks, dues, is_unwritten = {}, {}, {}
+at, answers, earliest = 1, {}, math.huge
+
+local function write()
+	if #dues > 0 then
+		group.set_all_due(tasks, dues)
+		redis.call('HSET', KEYS[2], unpack(tasks))
+		tasks, dues, is_unwritten = {}, {}, {}
+	end
+end
+
+-- A task that recurs in this way already keeps its occurrence, for it was only declared again.
+-- Returns when that was due at first, or nil.
+local function present_of(key, score, rhythm, from)
+	local present, was = string.match(redis.call('HGET', KEYS[7], key) or '',
+		'^(%d+) %d+ (.+)$')
+	local period = tonumber(string.match(rhythm, '^%a+ (%d+)$'))
+
+	-- A calendar has no beginning by which series differ.
+	return score and from >= 0 and was == rhythm and (from == 0 or
+		not period and from <= now or period and from <= tonumber(present) and
+		(present - from) % period == 0) and math.max(1, tonumber(present)) or nil
+end
+
+-- Writes the record of such a task, which stays due as it is.
+local function declare_again(key, score, record)
+	local due, is_queued = group.due_of(score)
+
+	group.leave(key, score)
+	redis.call('HSET', KEYS[2], key, record)
+	if is_queued or group.of(record) and
+			not leased(redis.call('HGET', KEYS[3], key), score) then
+		group.set_due(key, due, record)
+	end
+end
+
+-- Returns the due time and the record of a task that has a latest due time. That stands at the end
+-- of the record's head (record.h), so what replaces or ends the task ends it, too. A task that
+-- waits for its first attempt leaves it to the one that replaces it here.
+local function limit(key, score, due, record, latest)
+	local waits = score and redis.call('HEXISTS', KEYS[3], key) == 0
+	local replaced = waits and redis.call('HGET', KEYS[2], key) or ''
+	local most = string.match(replaced, '^%d+ %d+ %d+ (%d+)\n') or
+		string.format('%d', due_time('0', latest))
+
+	return math.max(now, math.min(due, most)),
+		(string.gsub(record, '\n', ' ' .. most .. '\n', 1))
+end
+
+while at <= last do
+	local mode, key, given, delay, record, more, rest = unpack(ARGV, at, at + 6)
+	local kind = string.sub(mode, 2)
+	if is_unwritten[key] then
+		write()
+	end
+	local score = redis.call('ZSCORE', KEYS[1], key)
+	local exists = score
+	if kind == 'd' then
+		exists = redis.call('HEXISTS', KEYS[5], key) == 1
+	end
+	local is_refused = string.byte(mode) == 110 and exists or
+		string.byte(mode) == 114 and not exists
+	local present = kind == 'e' and present_of(key, score, more, tonumber(rest))
+	-- A time of a series stays one, also if it passed on the way here, and a restored one, too.
+	local due = (kind == 'r' or kind == 'd' or kind == 'e' and given ~= '0') and
+		tonumber(given) or due_time(given, delay)
+
+	if is_refused then
+		due = exists and -1 or -2
+	elseif kind == 'd' then
+		redis.call('HSET', KEYS[5], key, delay .. record)
+		redis.call('ZADD', KEYS[8], given, key)
+	elseif present then
+		due = present
+		declare_again(key, score, record)
+		added = added + 1
+	else
+		if kind == 'l' then
+			due, record = limit(key, score, due, record, more)
+		end
+		if score then
+			group.leave(key, score)
+			redis.call('HDEL', KEYS[3], key)
+			redis.call('HDEL', KEYS[7], key)
+		end
+		if kind == 'e' then
+			redis.call('HSET', KEYS[7], key,
+				string.format('%d %d %s', due, rest == '0' and now or 0, more))
+		elseif kind == 'r' then
+			if more ~= '0' then
+				redis.call('HSET', KEYS[3], key, more)
+			end
+			if rest ~= '' then
+				redis.call('HSET', KEYS[7], key, rest)
+			end
+		end
+		local n = #dues + 1
+		tasks[2 * n - 1], tasks[2 * n], dues[n] = key, record, due
+		is_unwritten[key] = true
+		earliest = math.min(due, earliest)
+		added = added + 1
+	end
+	answers[#answers + 1] = due
+	at = at + TAKES[kind]
+end
+write()
+if added > 0 then
 	redis.call('INCRBY', KEYS[9], added)
+end
+-- A group whose turn has come is known to all workers.
+if earliest < math.huge and (group.next_turn() or earliest) >= earliest then
 	hint(earliest)
 end
 return answers

@@ -84,18 +84,22 @@ void buffer_append_number(struct buffer *buffer, int64_t number)
 	buffer_append(buffer, start, (size_t)(text + sizeof(text) - start));
 }
 
-/* Appends "MARK NUMBER CR LF". */
+/* Writes "MARK NUMBER CR LF" before `end`. Returns where it begins. */
+static char *mark_write(char *end, char mark, size_t number)
+{
+	*--end = '\n';
+	*--end = '\r';
+	end = digits_write(end, number);
+	*--end = mark;
+	return end;
+}
+
 static void buffer_mark(struct buffer *buffer, char mark, size_t number)
 {
 	char text[24];
-	char *end = text + sizeof(text);
-	char *start = end;
+	char *start = mark_write(text + sizeof(text), mark, number);
 
-	*--start = '\n';
-	*--start = '\r';
-	start = digits_write(start, number);
-	*--start = mark;
-	buffer_append(buffer, start, (size_t)(end - start));
+	buffer_append(buffer, start, (size_t)(text + sizeof(text) - start));
 }
 
 void buffer_array(struct buffer *buffer, size_t count)
@@ -105,9 +109,21 @@ void buffer_array(struct buffer *buffer, size_t count)
 
 void buffer_bulk(struct buffer *buffer, const void *data, size_t size)
 {
-	buffer_mark(buffer, '$', size);
-	buffer_append(buffer, data, size);
-	buffer_append(buffer, "\r\n", 2);
+	char text[24];
+	char *start = mark_write(text + sizeof(text), '$', size);
+	size_t head = (size_t)(text + sizeof(text) - start);
+	size_t end = buffer->size + head + size + 2;
+	char *to;
+
+	/* This is one piece: a script call has some twenty. */
+	if (end >= buffer->capacity && !buffer_grow(buffer, end))
+		return;
+	to = buffer->data + buffer->size;
+	memcpy(to, start, head);
+	if (size)
+		memcpy(to + head, data, size);
+	memcpy(to + head + size, "\r\n", 3);
+	buffer->size = end;
 }
 
 void buffer_bulk_text(struct buffer *buffer, const char *text)

@@ -31,9 +31,6 @@ struct script {
 /* The list calls X(name, keys, repeatable, lasting, hints, at_full_memory, shape) for each. */
 #define SCRIPT_LIST(X)                                                    \
 	X(add, 12, false, true, true, false, "[*i]")                      \
-	X(every, 12, false, true, true, false, "i")                       \
-	X(group_add, 12, false, true, true, false, "[*i]")                \
-	X(latest, 12, false, true, true, false, "i")                      \
 	X(cancel, 12, false, true, true, false, "i")                      \
 	X(move, 12, false, true, true, false, "i")                        \
 	X(claim, 12, false, false, false, true, "[din[*ss][*s][*n][*s]]") \
@@ -54,9 +51,7 @@ struct script {
 	X(workers, 2, true, false, false, false, "[*is]")                 \
 	X(delete, 12, true, true, false, true, "i")                       \
 	X(forget, 3, true, true, false, true, "n")                        \
-	X(group_drain, 12, false, true, false, true, "[nn]")              \
-	X(dead_add, 8, false, true, false, false, "i")                    \
-	X(restore, 12, false, true, true, false, "[*i]")
+	X(group_drain, 12, false, true, false, true, "[nn]")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, lasting, hints, at_full_memory, shape) \
 	extern const char script_##name##_digest[];                                   \

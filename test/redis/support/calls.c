@@ -252,7 +252,7 @@ const struct redis_call redis_calls[] = {
 	{"set_limits", call_set_limits, zero},
 	{"limits", call_limits, rule},
 	{"delete", call_delete, zero},
-	{"dead_add", call_dead_add, zero},
+	{"dead_add", call_dead_add, "*1\r\n:0\r\n"},
 	{"restore", call_restore, "*1\r\n:1\r\n"},
 	{"claim", call_claim, "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
 	{"ack", call_ack, done},
