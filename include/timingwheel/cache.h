@@ -38,9 +38,8 @@
  *    which it returns something is NULL (unless it "may be NULL"), or if a key is NULL, empty or
  *    longer than TW_KEY_SIZE_MAX. It returns TW_CLOSED after tw_cache_stop, unless its comment says
  *    otherwise; the calls on pinned entries go on. It returns TW_NO_MEMORY if the system has no
- *    memory for it: a thread's first call on a cache allocates. A call that stores a value returns
- *    TW_FULL if the entry alone weighs more than max_bytes. The lists of statuses do not repeat
- *    these reasons.
+ *    memory for it, or 65,536 other threads use caches. A call that stores a value returns TW_FULL
+ *    if the entry alone weighs more than max_bytes. The lists of statuses do not repeat this.
  *  - *entry becomes NULL unless the status says that it is pinned.
  *  - The child of a fork must not use a cache that it inherited. It may make a cache of its own.
  *
@@ -49,7 +48,8 @@
  *    or a cancellation that leaves one ends the process, with a message that names the cache.
  *  - A loader, `visit`, on_value and on_remove are called with no lock held. They may sleep, and
  *    may call the cache, except tw_cache_destroy and tw_cache_flush. `weigh`, `compute` and
- *    free_value may do neither, and must be quick: other calls wait for them.
+ *    free_value may do neither, for other calls wait for them: calls for a key of the cache return
+ *    TW_INVALID in `compute`.
  */
 #ifndef TIMINGWHEEL_CACHE_H
 #define TIMINGWHEEL_CACHE_H

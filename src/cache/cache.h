@@ -64,13 +64,16 @@ static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t h
 	return &cache->shards[(unsigned)(hash >> 32) & cache->shard_mask];
 }
 
-/* Sets *caller to the thread's: most calls begin so. Returns TW_OK, TW_CLOSED or TW_NO_MEMORY. */
+/* Sets *caller to the thread's: most calls begin so. Returns TW_OK, TW_CLOSED, TW_NO_MEMORY, or
+ * TW_INVALID in a compute function of the cache. */
 static inline enum tw_status cache_admit(struct tw_cache *cache, struct caller **caller)
 {
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	*caller = callers_find(&cache->shared.callers);
-	return *caller ? TW_OK : TW_NO_MEMORY;
+	if (*caller)
+		return TW_OK;
+	return caller_computes == cache->shared.callers.id ? TW_INVALID : TW_NO_MEMORY;
 }
 
 /* Sets the limits, also the pool's; 0 means no limit. */

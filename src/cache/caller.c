@@ -23,6 +23,7 @@ enum { THREADS = 65536, WORD = 64 };
 _Static_assert((size_t)CALLER_ROW *((1 << CALLER_ROWS) - 1) >= THREADS, "each has its caller");
 
 _Thread_local struct caller_memo caller_memo __attribute__((tls_model("initial-exec")));
+_Thread_local uint64_t caller_computes __attribute__((tls_model("initial-exec")));
 
 /* The thread's number plus 1, or 0 before its first call. */
 static _Thread_local size_t own_number __attribute__((tls_model("initial-exec")));
@@ -145,7 +146,7 @@ struct caller *callers_seek(struct callers *callers)
 
 	if (own_number == 0)
 		own_number = number_take();
-	if (own_number == 0)
+	if (own_number == 0 || caller_computes == callers->id)
 		return NULL;
 	number = own_number - 1;
 	row = 63u - (unsigned)__builtin_clzll(number / CALLER_ROW + 1);

@@ -49,6 +49,9 @@ struct caller_memo {
 };
 
 extern _Thread_local struct caller_memo caller_memo __attribute__((tls_model("initial-exec")));
+/* The id of the callers in whose tw_cache_compute the thread calls a function, or 0. That function
+ * has no caller there: its calls would wait for the lock that it runs under. */
+extern _Thread_local uint64_t caller_computes __attribute__((tls_model("initial-exec")));
 
 /* Initializes the callers. Returns false if the system has no thread-specific data left. */
 bool callers_init(struct callers *callers);
@@ -57,7 +60,7 @@ struct caller *callers_seek(struct callers *callers);
 /* Adds up the counts of all threads, also of ended ones. Returns the bytes that callers take. */
 size_t callers_sum(const struct callers *callers, uint64_t sums[CALLER_COUNTS]);
 
-/* Returns the calling thread's caller, or NULL if out of memory. */
+/* Returns the calling thread's caller, or NULL if it computes or is out of memory. */
 static inline struct caller *callers_find(struct callers *callers)
 {
 	return __builtin_expect(caller_memo.id == callers->id, 1) ? caller_memo.caller

@@ -363,6 +363,8 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
 
 	if (!cache || !key_is_valid(key, key_size))
 		return TW_INVALID;
+	if (caller_computes == cache->shared.callers.id)
+		return TW_INVALID;
 	if (shared_is_closed(&cache->shared))
 		return TW_CLOSED;
 	change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
@@ -424,21 +426,33 @@ static enum tw_status compute_replace(struct compute *compute, const struct tw_c
 	return status;
 }
 
-/* Between begin and end. */
-static enum tw_status compute_between(struct compute *compute) HOLDS(compute->change.shard->lock)
+/* Calls the program's function. */
+static enum tw_cache_verdict compute_call(struct compute *compute,
+					  const struct tw_cache_entry *entry,
+					  struct tw_cache_value *value)
 {
 	struct callback callback
 		__attribute__((cleanup(callback_end))) = {.shared = &compute->cache->shared};
-	struct tw_cache_value value = {.data = NULL};
+	uint64_t outer = caller_computes;
 	enum tw_cache_verdict verdict;
+
+	caller_computes = compute->cache->shared.callers.id;
+	caller_memo.id = 0;
+	verdict = compute->function(compute->context, entry, value);
+	caller_computes = outer;
+	callback.has_returned = true;
+	return verdict;
+}
+
+/* Between begin and end. */
+static enum tw_status compute_between(struct compute *compute) HOLDS(compute->change.shard->lock)
+{
+	struct tw_cache_value value = {.data = NULL};
 	bool is_there;
 
 	compute->change.now = tw_now(compute->cache->shared.wheel);
 	is_there = change_find(&compute->change, compute->key, compute->key_size);
-	verdict = compute->function(compute->context, is_there ? compute->change.entry : NULL,
-				    &value);
-	callback.has_returned = true;
-	switch (verdict) {
+	switch (compute_call(compute, is_there ? compute->change.entry : NULL, &value)) {
 	case TW_CACHE_KEEP:
 		return TW_OK;
 	case TW_CACHE_REPLACE:

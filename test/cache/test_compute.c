@@ -117,6 +117,42 @@ CACHED(inline_and_threads, failed_compute_changes_nothing, TW_HOUR, .max_bytes =
 	tw_cache_entry_release(computer.pinned);
 }
 
+/* Calls the cache inside a compute. */
+static enum tw_cache_verdict compute_inside(void *context, const struct tw_cache_entry *entry,
+					    struct tw_cache_value *computed)
+{
+	struct cache_recorder *recorder = context;
+	struct tw_cache *cache = recorder->cache;
+	char value[8];
+	size_t size;
+
+	assert_status(tw_cache_set(cache, "key", 3, "v", 1), TW_INVALID);
+	assert_status(tw_cache_get(cache, "key", 3, value, sizeof(value), &size), TW_INVALID);
+	assert_status(tw_cache_delete(cache, "key", 3), TW_INVALID);
+	assert_status(tw_cache_acquire(cache, "key", 3, 0, &entry), TW_INVALID);
+	assert_status(tw_cache_compute(cache, "other", 5, compute_null, NULL), TW_INVALID);
+	assert_status(tw_cache_take(cache, "key", 3, source_load, NULL, 0, &entry), TW_INVALID);
+	return TW_CACHE_KEEP;
+}
+
+CACHED(inline_and_threads, call_inside_a_compute_is_refused, TW_HOUR)
+{
+	struct tw_cache *other;
+
+	cache_set(recorder, "key", "value");
+	for (int i = 0; i < 2; i++) {
+		assert_status(tw_cache_compute(recorder->cache, "key", 3, compute_inside, recorder),
+			      TW_OK);
+		assert_holds(recorder, "key", "value");
+	}
+	/* The thread used another cache last. */
+	assert_status(tw_cache_create(&other, TW_HOUR, NULL), TW_OK);
+	assert_status(tw_cache_set(other, "key", 3, "v", 1), TW_OK);
+	assert_status(tw_cache_compute(recorder->cache, "key", 3, compute_inside, recorder), TW_OK);
+	assert_status(tw_cache_delete(other, "key", 3), TW_OK);
+	tw_cache_destroy(other);
+}
+
 /* Several threads count in one key, and no step is lost. */
 enum { COUNTERS = 4, COUNTS = TEST_SHARE_OF(20000) };
 
