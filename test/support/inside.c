@@ -29,7 +29,8 @@ unsigned wheel_stops_waiting(struct tw_wheel *wheel)
 
 bool wheel_is_asked(struct tw_wheel *wheel)
 {
-	return event_count_is_hurried(&wheel->owner.event);
+	return command_queue_peek(&wheel->owner.queue, 1) > 0 &&
+	       event_count_is_hurried(&wheel->owner.event);
 }
 
 bool wheel_owner_sleeps(struct tw_wheel *wheel)

@@ -18,7 +18,7 @@ size_t wheel_commands_queued(struct tw_wheel *wheel);
 unsigned wheel_callers_waiting(struct tw_wheel *wheel);
 /* Returns how many calls of tw_timer_stop_wait wait for a run's end. */
 unsigned wheel_stops_waiting(struct tw_wheel *wheel);
-/* Returns whether a call waits for the owner's answer. */
+/* Owner: returns whether a question is in the queue whose maker has woken the owner. */
 bool wheel_is_asked(struct tw_wheel *wheel);
 bool wheel_owner_sleeps(struct tw_wheel *wheel);
 /* Returns the time that a crowd may take before others overtake it. */
