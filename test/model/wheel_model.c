@@ -363,7 +363,8 @@ void model_accept(struct wheel_user *user, unsigned key, void *token, tw_duratio
 		return;
 	model_undo(user, key, WAY_REPLACED);
 	user->current[key] = token;
-	model->pending += model->is_exact;
+	if (model->is_exact)
+		model->pending++;
 }
 
 void model_refuse(struct model *model, void *token)
