@@ -82,7 +82,11 @@ struct model {
 	int run_count;
 	struct rule rules[RULES];
 	struct node nodes[GROUPS];
-	/* The nodes that have a turn in the present claim. */
+	/* The nodes whose turn has come in the present claim, of which some are loaded. */
+	int sorted[GROUPS];
+	int sorted_count;
+	int loaded;
+	/* Those loaded that have a turn in it. */
 	int order[GROUPS];
 	int count;
 	int at;
@@ -285,31 +289,44 @@ static void node_check(const struct model *model, int index)
 /* Orders the nodes that have a turn by now. */
 static void rotation_begin(struct model *model)
 {
-	model->count = model->at = 0;
+	model->count = model->at = model->sorted_count = model->loaded = 0;
 	model->round = 1;
 	for (int i = 0; i < GROUPS; i++) {
 		struct node *node = &model->nodes[i];
-		int at = model->count;
+		int at = model->sorted_count;
 
 		node->spent = node->round = node->taken = 0;
 		node->had_one_before = node->is_kept_back = false;
-		if (i)
-			node_limit(model, i);
-		if (!node->has_turn || node->turn > model->now_us || (i == 0 && !has_due(model, 0)))
+		if (!node->has_turn || node->turn > model->now_us)
 			continue;
-		if (i == model->cut)
-			node->spent = model->cut_spent % weight_of(model, i);
 		for (; at > 0; at--) {
-			int other = model->order[at - 1];
+			int other = model->sorted[at - 1];
 
 			if (model->nodes[other].turn < node->turn ||
 			    (model->nodes[other].turn == node->turn &&
 			     strcmp(groups[other], groups[i]) < 0))
 				break;
-			model->order[at] = other;
+			model->sorted[at] = other;
 		}
-		model->order[at] = i;
-		model->count++;
+		model->sorted[at] = i;
+		model->sorted_count++;
+	}
+}
+
+/* Loads up to `most` more nodes: their limits are those of now. */
+static void rotation_load(struct model *model, int most)
+{
+	for (; most > 0 && model->loaded < model->sorted_count; most--) {
+		int index = model->sorted[model->loaded++];
+		struct node *node = &model->nodes[index];
+
+		if (index)
+			node_limit(model, index);
+		else if (!has_due(model, 0))
+			continue;
+		if (index == model->cut)
+			node->spent = model->cut_spent % weight_of(model, index);
+		model->order[model->count++] = index;
 	}
 }
 
@@ -329,8 +346,8 @@ static void task_take(struct model *model, int index)
 	task->state = TAKEN;
 }
 
-/* Takes the next task by turns. Returns it, or -1 if nothing is due. */
-static int rotation_take(struct model *model)
+/* Takes the next of up to `most` tasks by turns. Returns it, or -1 if nothing is due. */
+static int rotation_take(struct model *model, int most)
 {
 	for (;;) {
 		struct node *node;
@@ -338,6 +355,8 @@ static int rotation_take(struct model *model)
 		int task = -1;
 		bool is_kept_back;
 
+		if (model->at >= model->count)
+			rotation_load(model, most + 1);
 		if (model->at >= model->count) {
 			if (model->count == 0)
 				return -1;
@@ -471,7 +490,7 @@ static int model_claim(struct model *model, int most, int64_t lease_end, int beg
 	if (model->uses_groups)
 		rotation_begin(model);
 	while (taken_count < most) {
-		int task = model->uses_groups  ? rotation_take(model)
+		int task = model->uses_groups  ? rotation_take(model, most - taken_count)
 			   : has_due(model, 0) ? first_task(model, 0)
 					       : -1;
 

@@ -26,12 +26,23 @@ local function limiting()
 			is_paused = (paused or '0') ~= '0'}
 	end
 
+	-- Notes up to when a rate is used up.
+	local function set_used(name, used)
+		redis.call('SET', tag .. 'rate/' .. name, string.format('%.2f', used), 'PX',
+			string.format('%d', (used - now_us) / 1000 + 1000))
+	end
+
 	-- Returns how many tasks the rate allows now, and when it allows one more.
 	local function rate_allows(name, rule)
 		local each = rule.per / rule.rate
 		local room = math.max(rule.rate / 10 * each, each + math.min(each / 2, 50000))
 		local used = tonumber(redis.call('GET', tag .. 'rate/' .. name) or 0)
-		used = math.min(math.max(used, now_us), now_us + room)
+		-- The rule was slower before, or the clock was ahead.
+		if used > now_us + room then
+			used = now_us + room
+			set_used(name, used)
+		end
+		used = math.max(used, now_us)
 		local count = math.floor((now_us + room - used) / each + 0.000001)
 		rates[name] = {used = used, each = each}
 		return count, math.ceil(used + (count + 1) * each - room)
@@ -86,9 +97,7 @@ local function limiting()
 	function limits.spend(name, count)
 		local rate = rates[name]
 		if rate and count > 0 then
-			local used = rate.used + count * rate.each
-			redis.call('SET', tag .. 'rate/' .. name, string.format('%.2f', used), 'PX',
-				string.format('%d', (used - now_us) / 1000 + 1000))
+			set_used(name, rate.used + count * rate.each)
 		end
 	end
 
