@@ -49,11 +49,11 @@ struct shard {
 	tw_duration late_at; /* the time before which the alarm should have run */
 	struct expiry expiry;
 	uint64_t removed[TW_CACHE_CAUSES];
-	uint64_t refused;   /* values too heavy alone */
-	size_t next_copied; /* buckets of the table whose entries `next` has */
-	struct table *old_tables;
+	uint64_t refused;             /* values too heavy alone */
 	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct flights flights;
+	size_t next_copied; /* buckets of the table whose entries `next` has */
+	struct table *old_tables;
 	_Alignas(64) struct tw_alarm alarm; /* the wheel writes to it, too */
 };
 
