@@ -433,6 +433,7 @@ static enum tw_cache_verdict compute_call(struct compute *compute,
 {
 	struct callback callback
 		__attribute__((cleanup(callback_end))) = {.shared = &compute->cache->shared};
+	struct caller_memo memo = caller_memo;
 	uint64_t outer = caller_computes;
 	enum tw_cache_verdict verdict;
 
@@ -440,6 +441,7 @@ static enum tw_cache_verdict compute_call(struct compute *compute,
 	caller_memo.id = 0;
 	verdict = compute->function(compute->context, entry, value);
 	caller_computes = outer;
+	caller_memo = memo;
 	callback.has_returned = true;
 	return verdict;
 }
