@@ -82,7 +82,7 @@ struct model {
 	int run_count;
 	struct rule rules[RULES];
 	struct node nodes[GROUPS];
-	/* The nodes whose turn has come in the present claim, of which some are loaded. */
+	/* The nodes whose turn has come in the present claim; some are loaded. */
 	int sorted[GROUPS];
 	int sorted_count;
 	int loaded;
