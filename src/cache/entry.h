@@ -549,9 +549,9 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *entry_make(
 	if (plan->value_size > 0)
 		value_store(key + entry_padded_key_size(plan->key_size), plan->value,
 			    plan->value_size);
-	/* release: whoever sees this number sees what is above; pairs with entry_life(). */
+	/* release: a thread that sees this number sees what is above; pairs with entry_life(). */
 	atomic_store_explicit(&entry->life, life, memory_order_release);
-	/* release: so does who pins the entry; pairs with entry_try_pin(). */
+	/* release: a thread that pins it does, too; pairs with entry_try_pin(). */
 	atomic_store_explicit(&entry->references, 1, memory_order_release);
 	return entry;
 }

@@ -95,7 +95,7 @@ static bool look_seek(struct look *look, const void *key, size_t key_size)
 /*
  * Judges a pinned entry that seems past its deadline, or whose deadline slides. Returns whether it
  * may be read. A hit moves the deadline, at most to the entry's end. A touch that runs beside it
- * sets the end first and then the deadline, so whoever reads that deadline sees that end.
+ * sets the end first and then the deadline, so a thread that reads it sees that end.
  */
 static __attribute__((noinline)) bool cache_judge(const struct tw_cache *cache,
 						  struct tw_cache_entry *entry, tw_duration coarse,

@@ -68,8 +68,8 @@ static void shard_end_resizing(struct shard *shard)
 	shard->table = table;
 	/* seq_cst: publishes the table; pairs with shard_place(). */
 	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
-	/* release: who sees this sees the place; pairs with shard_tables(). The old table is not
-	 * touched before. */
+	/* release: a thread that sees this sees the place; pairs with shard_tables(). The old table
+	 * is not touched before. */
 	atomic_store_explicit(&shard->tables, counter_read(&shard->tables) + 1,
 			      memory_order_release);
 	shard->next = NULL;
