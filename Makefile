@@ -98,8 +98,6 @@ TEST_MAIN := $(BUILD)/test/support/main.o
 TEST_SUPPORT := $(filter-out $(TEST_MAIN),$(call objects,test/support/*.c)) \
 	$(filter-out $(TEST_OBJECTS),$(call objects,test/model/*.c))
 FAULT_OBJECTS := $(addprefix $(BUILD)/test/faults/,attempts.o faults.o stacks.o)
-# The library once more, with threads that give way at its atomic operations.
-YIELD_OBJECTS := $(LIB_OBJECTS:$(BUILD)/%=$(BUILD)/yields/%)
 BENCH_OBJECTS := $(call objects,bench/*.c)
 BENCH_SUPPORT := $(call objects,bench/support/*.c)
 LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
@@ -107,20 +105,14 @@ LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME)
 PACKAGES := uthash-dev libcmocka-dev pkg-config g++ gnuplot-nox tzdata mandoc
 include src/redis/redis.mk
 
-# A test is a file of cases. The program that has them is that of the folder, of the folder's tests
-# with threads that give way, or the test's own.
+# A test is a file of cases. The program that has them is that of the folder, or the test's own.
 TEST_PROGRAMS := $(TEST_OBJECTS:$(BUILD)/test/%.o=%)
 TESTS_WITH_EXCEPTIONS := runtime/test_exceptions cache/test_callbacks
 TESTS_APART := $(TESTS_WITH_EXCEPTIONS) $(addprefix redis/test_,calls_faults clocks connections \
 	pages_faults program_faults resolver)
 objects_in = $(filter $(BUILD)/test/$(1)/%,$(TEST_OBJECTS) $(REDIS_TEST_OBJECTS))
-objects_in_all = $(filter-out %_yields.o $(TESTS_APART:%=$(BUILD)/test/%.o),$(objects_in))
-program_of = $(if $(filter $(TESTS_APART),$(1)),$(1),$(if $(filter %_yields,$(1)),$(dir \
-	$(1))all_yields,$(dir $(1))all))
-# With a sanitizer, which is slow enough, the library is not compiled a second time.
-ifneq ($(SANITIZE),)
-TEST_PROGRAMS := $(filter-out %_yields,$(TEST_PROGRAMS))
-endif
+objects_in_all = $(filter-out $(TESTS_APART:%=$(BUILD)/test/%.o),$(objects_in))
+program_of = $(if $(filter $(TESTS_APART),$(1)),$(1),$(dir $(1))all)
 # $(call named,LEVEL,TRAIT): the tests that test/families names, of a level or trait or of all.
 named = $(shell awk -v level='$(1)' -v trait='$(2)' '/^[a-z]/ && $$1 ~ level && $$3 ~ trait && \
 	$$4 != "make" { print $$4 }' test/families 2>/dev/null)
@@ -219,14 +211,8 @@ $(BUILD)/test/%.o: EXTRA = -UNDEBUG -Itest -Wno-nonnull -Wno-unused-parameter \
 	$(if $(filter file-,$(origin CFLAGS)-$(SANITIZE)),-O0)
 $(BUILD)/bench/%.o: EXTRA = -O2 -Ibench
 
-$(YIELD_OBJECTS): $(LIB_UNIT) $(BUILD)/flags | $(AFTER_DEPS)
-	$(call say,CC,$@)
-	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -Itest/support/yields -MMD -MP -c -o $@ $<
-
--include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(YIELD_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) \
-	$(FAULT_OBJECTS) $(BUILD)/test/support/yields/yield.o $(BENCH_OBJECTS) \
-	$(BENCH_SUPPORT))
+-include $(patsubst %.o,%.d,$(LIB_OBJECTS) $(TEST_OBJECTS) $(TEST_SUPPORT) $(FAULT_OBJECTS) \
+	$(BENCH_OBJECTS) $(BENCH_SUPPORT))
 
 # --- Link --------------------------------------------------------------------------------------
 # One object, so that our inner names meet none of the user's.
@@ -254,15 +240,6 @@ $(foreach folder,$(TEST_FOLDERS),$(eval $(BUILD)/test/$(folder)/all: \
 $(TEST_FOLDER_PROGRAMS): $(TEST_MAIN) $(TEST_SUPPORT) $(LIB_OBJECTS)
 	$(call say,LD,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka
-
-TEST_YIELDING_PROGRAMS := $(sort $(foreach object,$(filter %_yields.o,$(TEST_OBJECTS)), \
-	$(dir $(object))all_yields))
-$(foreach program,$(TEST_YIELDING_PROGRAMS),$(eval $(program): \
-	$(filter $(dir $(program))%_yields.o,$(TEST_OBJECTS))))
-$(TEST_YIELDING_PROGRAMS): $(TEST_MAIN) $(TEST_SUPPORT) $(BUILD)/test/support/yields/yield.o \
-		$(YIELD_OBJECTS)
-	$(call say,LD,$@)
-	$(Q)$(LINK) -o $@ $^ -lcmocka
 
 # Exceptions of C++ go through the library. They need no sanitizer, and no flags of CC.
 $(BUILD)/test/support/exceptions.o: test/support/exceptions.cpp test/support/exceptions.h \

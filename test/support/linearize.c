@@ -123,8 +123,7 @@ static bool search_from(struct search *search, uint64_t done, const union model_
 	return false;
 }
 
-bool linearize(const struct step *steps, size_t count, const struct sequential *model,
-	       uint64_t *tried)
+bool linearize(const struct step *steps, size_t count, const struct sequential *model)
 {
 	struct search search = {.steps = steps, .count = count, .model = model};
 	union model_state begin;
@@ -133,8 +132,6 @@ bool linearize(const struct step *steps, size_t count, const struct sequential *
 	assert(count <= LINEARIZE_MOST);
 	memset(&begin, 0, sizeof(begin));
 	found = search_from(&search, 0, &begin);
-	if (tried)
-		*tried += search.tried.count;
 	free(search.tried.places);
 	return found;
 }

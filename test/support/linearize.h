@@ -44,8 +44,7 @@ struct sequential {
 	bool (*may_end)(void *context, const union model_state *state);
 };
 
-/* Searches from a state of all zeros. *tried, which may be NULL, grows by the visited states. */
-bool linearize(const struct step *steps, size_t count, const struct sequential *model,
-	       uint64_t *tried);
+/* Searches from a state of all zeros. */
+bool linearize(const struct step *steps, size_t count, const struct sequential *model);
 
 #endif

@@ -4,14 +4,13 @@
 # C library. Part of the Makefile.
 
 # These are excluded:
-#   %_yields                  the same code with other timing
 #   house/test_examples       runs the host's programs
 #   runtime/test_memory, cache/test_memory
 #                             resident memory, which includes the emulator's
 #   faults/test_cache_faults  takes more than ten minutes
 #   runtime/test_real_clock   real time, which the emulator takes
 #   runtime/test_exceptions   needs a compiler of C++ for that processor
-MACHINE_TESTS_NOT := %_yields house/test_examples runtime/test_memory cache/test_memory \
+MACHINE_TESTS_NOT := house/test_examples runtime/test_memory cache/test_memory \
 	faults/test_cache_faults runtime/test_real_clock runtime/test_exceptions
 MACHINE_TESTS ?= $(filter-out $(MACHINE_TESTS_NOT),$(TEST_PROGRAMS))
 MACHINES ?= s390x arm64 musl
