@@ -60,10 +60,11 @@
  * Growth. A pool that may grow has one more thread, the watcher. It is woken where jobs wait and no
  * worker sleeps. If jobs still wait after the patience, and no worker has slept meanwhile, it
  * counts the workers that run: those that the system does not show as blocked. While fewer run than
- * there are processors, it starts one more. So work that blocks gets as many workers as it needs,
- * and work that computes about as many as there are processors, whatever other programs do. If no
- * batch was taken for a second, long computations hold up others: then up to two workers more may
- * run.
+ * there are processors, at two looks in a row, it starts one more; at a single look workers may
+ * seem blocked that wait for a lock whose holder has no processor. So work that blocks gets as many
+ * workers as it needs, and work that computes about as many as there are processors, whatever other
+ * programs do. If no batch was taken for a second, long computations hold up others: then up to two
+ * workers more may run.
  *
  * A worker that has been idle for 10 s ends, unless as many as at the start are left. Its
  * statistics lie on its stack; at its end it adds them to the sums of those before it. Then another
@@ -663,20 +664,23 @@ static void worker_pool_grow(struct worker_pool *pool)
 	tw_duration pause = pool->patience;
 	tw_duration taken_at = 0;
 	uint64_t taken = UINT64_MAX; /* batches, when that was looked at */
+	size_t running = worker_pool_running(pool);
 
 	while (worker_pool_lacks_still(pool, pause)) {
 		tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 		size_t most = processors;
+		size_t before = running;
 
+		running = worker_pool_running(pool);
 		if (taken != counter_read(&pool->batches_taken)) {
 			taken = counter_read(&pool->batches_taken);
 			taken_at = now;
 		}
 		if (now - taken_at >= stall_time)
 			most += STALL_WORKERS;
-		pause = long_pause;
-		if (worker_pool_running(pool) < most && worker_pool_start_worker(pool) == 0)
-			pause = short_pause;
+		pause = running < most ? short_pause : long_pause;
+		if (before < most && running < most && worker_pool_start_worker(pool) != 0)
+			pause = long_pause;
 	}
 }
 

@@ -50,6 +50,7 @@
 enum { NOW = 4, FIRST_DEADLINE = 12, FIRST_END = 100, IDLE = 10, LATE = 13 };
 
 struct caller_memo caller_memo;
+uint64_t caller_computes;
 
 static struct tw_cache cache;
 static struct shard shard;
