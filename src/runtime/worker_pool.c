@@ -668,19 +668,18 @@ static void worker_pool_grow(struct worker_pool *pool)
 
 	while (worker_pool_lacks_still(pool, pause)) {
 		tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-		size_t most = processors;
 		size_t before = running;
+		size_t most;
 
 		running = worker_pool_running(pool);
 		if (taken != counter_read(&pool->batches_taken)) {
 			taken = counter_read(&pool->batches_taken);
 			taken_at = now;
 		}
-		if (now - taken_at >= stall_time)
-			most += STALL_WORKERS;
-		pause = running < most ? short_pause : long_pause;
-		if (before < most && running < most && worker_pool_start_worker(pool) != 0)
-			pause = long_pause;
+		most = processors + (now - taken_at >= stall_time ? STALL_WORKERS : 0);
+		pause = long_pause;
+		if (running < most && (before >= most || worker_pool_start_worker(pool) == 0))
+			pause = short_pause;
 	}
 }
 
