@@ -2,11 +2,13 @@
 /*
  * The model's laws hold under load: four threads give random commands for shared keys, and for
  * keys, timers by handle and alarms of their own, tasks do, too, a fifth thread moves the clock,
- * and the wheel is stopped at some point. The model checks the values and arguments that come back,
- * and all answers.
+ * and the wheel is stopped at some point. In some storms memory fails meanwhile, threads are
+ * cancelled and the process forks. The model checks the values and arguments that come back, and
+ * all answers.
  */
 #include "support/test.h"
 
+#include "faults/faults.h"
 #include "support/inside.h"
 #include "support/recorder.h"
 #include "support/stats.h"
@@ -20,6 +22,7 @@ enum {
 	TIMERS = 1000,  /* by handle, per thread */
 	VALUES = 2000,
 	WINDOWS = 6,
+	ROUNDS_A_FORK = 50,
 	TASKS = 2 * THREADS, /* tasks' user, after those of each thread */
 	USERS
 };
@@ -31,6 +34,7 @@ struct setting {
 	size_t max_pending;
 	enum tw_when_full when_full;
 	int stop_at; /* per mille of the commands before the stop; 1000 for the end */
+	bool has_trouble;
 };
 
 struct storm {
@@ -86,8 +90,13 @@ static const struct wheel_act acts[] = {
 	{act_set, 980},     {act_set_crowd, 1}, {act_move, 655},    {act_remove, 330},
 	{act_add, 20},      {act_take, 10},     {act_drain, 1},     {act_ask, 1},
 	{look_at_limit, 1}, {act_flush, 1},     {act_wait_idle, 1}, {act_wait_idle_until, 1},
-	{NULL, 0},
+	{act_walk, 1},      {NULL, 0},
 };
+
+static void go_home(void *argument)
+{
+	atomic_fetch_sub(&((struct storm *)argument)->at_work, 1);
+}
 
 static void *give_commands(void *argument)
 {
@@ -95,10 +104,12 @@ static void *give_commands(void *argument)
 	struct storm *storm = (struct storm *)own->model;
 	uint64_t refused = 0;
 
+	pthread_cleanup_push(go_home, storm);
 	for (int i = 0; i < storm->setting->commands; i++) {
 		struct wheel_user *user = own + random_once_in(&own->random, 4) * THREADS;
 		struct tw_stats stats;
 
+		pthread_testcancel();
 		wheel_user_act(user, user == own && i % 4 == 0 ? acts_of_own : acts);
 		if (i % 8 != 0 || tw_get_stats(storm->model.wheel, &stats) != TW_OK)
 			continue;
@@ -106,7 +117,7 @@ static void *give_commands(void *argument)
 			act_flush(user);
 		refused = stats.refused;
 	}
-	atomic_fetch_sub(&storm->at_work, 1);
+	pthread_cleanup_pop(1);
 	return NULL;
 }
 
@@ -161,12 +172,51 @@ static void start_storm(struct storm *storm, const struct variant *variant,
 	}
 }
 
-static void stop_in_the_middle(struct storm *storm)
+static bool is_time_to_stop(struct storm *storm)
 {
 	size_t enough = (size_t)storm->setting->stop_at * THREADS * COMMANDS / 2000;
 
-	WAIT_UNTIL(atomic_load(&storm->model.given) >= enough || atomic_load(&storm->at_work) == 0);
-	act_stop(&storm->users[TASKS]);
+	return atomic_load(&storm->model.given) >= enough || atomic_load(&storm->at_work) == 0;
+}
+
+/* Another thread goes on with the user. */
+static void cancel_one(struct storm *storm, struct random *random, pthread_t *threads)
+{
+	size_t i = (size_t)random_below(random, THREADS);
+
+	atomic_fetch_add(&storm->at_work, 1);
+	pthread_cancel(threads[i]);
+	pthread_join(threads[i], NULL);
+	assert_int_equal(pthread_create(&threads[i], NULL, give_commands, &storm->users[i]), 0);
+}
+
+/* The wheel is closed in the child. */
+static void fork_one(struct tw_wheel *wheel)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(tw_set_timer(wheel, "a", 1, NULL, INTERVAL) != TW_CLOSED ||
+		      tw_timer_stop(wheel, (struct tw_timer){1}) != TW_CLOSED ||
+		      tw_wait_idle(wheel) != TW_CLOSED || tw_destroy(wheel) != TW_CLOSED);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void make_trouble(struct storm *storm, pthread_t *threads)
+{
+	struct random random = random_from(seed_choose(), 78);
+
+	for (int round = 0; !is_time_to_stop(storm); round++) {
+		fail_allocation((long)random_below(&random, 12) + 1, random_once_in(&random, 4));
+		wait_for(TW_MILLISECOND);
+		(void)end_faults();
+		cancel_one(storm, &random, threads);
+		if (TEST_CAN_FORK && round % ROUNDS_A_FORK == 1)
+			fork_one(storm->model.wheel);
+	}
 }
 
 static void stop_at_the_end(struct storm *storm)
@@ -210,8 +260,12 @@ static void run_storm(const struct variant *variant, const struct setting *setti
 		assert_int_equal(pthread_create(&threads[i], NULL, give_commands, &storm.users[i]),
 				 0);
 	assert_int_equal(pthread_create(&threads[THREADS], NULL, move_clock, &mover), 0);
-	if (setting->stop_at < 1000)
-		stop_in_the_middle(&storm);
+	if (setting->has_trouble)
+		make_trouble(&storm, threads);
+	if (setting->stop_at < 1000) {
+		WAIT_UNTIL(is_time_to_stop(&storm));
+		act_stop(&storm.users[TASKS]);
+	}
 	for (int i = 0; i <= THREADS; i++)
 		pthread_join(threads[i], NULL);
 	if (setting->stop_at >= 1000)
@@ -255,4 +309,22 @@ TEST(everywhere, stop_in_the_middle_of_it_loses_and_doubles_nothing)
 			  &(struct setting){.commands = COMMANDS,
 					    .queue_capacity = i % 2 * 8,
 					    .stop_at = (int)random_between(&random, 0, 900)});
+}
+
+TEST(everywhere, all_comes_back_once_through_faults_cancels_and_forks)
+{
+	run_storm(*state, &(struct setting){.commands = COMMANDS,
+					    .queue_capacity = 64,
+					    .stop_at = 800,
+					    .has_trouble = true});
+}
+
+TEST(everywhere, all_comes_back_once_through_faults_where_limits_refuse)
+{
+	run_storm(*state, &(struct setting){.commands = COMMANDS,
+					    .queue_capacity = 64,
+					    .max_pending = 400,
+					    .when_full = TW_WHEN_FULL_FAIL,
+					    .stop_at = 800,
+					    .has_trouble = true});
 }
