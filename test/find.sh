@@ -21,8 +21,10 @@ for name; do
 done
 if test -z "$found"; then
 	for name; do
-		test -f "test/$name.c" || continue
-		grep -q "^[A-Z]*(.*, .*$word" "test/$name.c" && found="$found $name"
+		for file in "test/$name.c" "test/$name.t"; do
+			test -f "$file" && grep -q "^[A-Z]*(.*, .*$word\|^== .*$word" "$file" &&
+				found="$found $name"
+		done
 	done
 	test -z "$found" || found="$found CASE=*$word*"
 fi

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 #
 # Runs the named tests and sums up: run.sh test_wheel check_layers ...
-# A name is a file of cases in test/, which a program in $BUILD/test has, or a script in test/, that
-# counts as one test (exit status 77: skipped). `make test` calls this with the environment it
-# needs. Tests run side by side, $TEST_JOBS at a time: by default four times as many as there are
-# processors, for many do little but wait, and twice as many beside a sanitizer or an emulator.
+# A name is a file of cases in test/, which a program in $BUILD/test has, a transcript there, or a
+# script, that counts as one test (exit status 77: skipped). `make test` calls this with the
+# environment it needs. Tests run side by side, $TEST_JOBS at a time: by default four times as many
+# as there are processors, for many do little but wait, and twice as many beside a sanitizer or an
+# emulator.
 # Those in $TESTS_ALONE come last, one by one. $EMULATOR, a command with its options, runs programs
 # for another processor. What is said of a test is said at once, when it ends; what failed, and why,
 # is said again at the end, and so is what was skipped. The last line is always
@@ -49,6 +50,8 @@ run()
 	log=$BUILD/test/$1.log
 	if test -f "test/$1.sh"; then
 		program=test/$1.sh file=
+	elif test -f "test/$1.t"; then
+		program=test/redis/transcript.sh file=test/$1.t
 	else
 		program=$BUILD/test/$(program_of "$1") file=${1##*/}
 	fi

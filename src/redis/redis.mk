@@ -55,6 +55,5 @@ REDIS_BENCH_SUPPORT := $(call objects,bench/redis/support/*.c)
 REDIS_LIBS := $(addprefix $(BUILD)/,$(REDIS_STATIC_LIB) $(REDIS_SHARED_LIB) $(REDIS_SONAME) \
 	$(REDIS_LINK_NAME))
 REDIS_PROGRAM := $(if $(REDIS_PROGRAM_OBJECTS),$(BUILD)/twr)
-REDIS_TESTS := $(patsubst test/%.c,%,$(wildcard test/redis/test_*.c)) \
-	$(patsubst test/%.sh,%,$(wildcard test/redis/test_*.sh))
+REDIS_TESTS := $(patsubst test/%,%,$(basename $(wildcard test/redis/test_*.[cst]*)))
 endif

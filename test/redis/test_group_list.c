@@ -6,8 +6,6 @@
  */
 #include "support/fixture.h"
 
-#include "support/program.h"
-
 enum { ROOM = TW_REDIS_GROUPS_MAX };
 
 /* Adds "GROUP-0" and so on, each due a second after the one before. Returns the first due time. */
@@ -287,27 +285,6 @@ STORED(one_shard, large_bodies_are_not_all_read)
 	assert_int_equal(list(fixture->redis, groups), 2);
 	assert_in_range(commands_run(fixture), LEASES, LEASES + 512 * 1024 / 20000 + 30);
 	assert_in_range(groups[0].running + groups[1].running, LEASES - 1, LEASES + 1);
-}
-
-/* ---- The program ---- */
-
-STORED(fixture, program_lists_groups)
-{
-	assert_int_equal(TWR("groups"), 0);
-	assert_string_equal(twr_text(), "");
-	add_to(fixture->redis, "a\"\xc3\xa9 ", 1, 0);
-	claim_all(fixture->redis, 100);
-	add_to(fixture->redis, "<b>", 12, TW_HOUR);
-	assert_int_equal(TWR("groups"), 0);
-	assert_true(twr_said("   waiting   running                oldest_due  group\n"
-			     "        12         0  2"));
-	assert_true(twr_said("Z  <b>\n"
-			     "         0         1                     never  a\"%C3%A9%20\n"));
-	assert_int_equal(TWR("groups", "--json"), 0);
-	assert_true(twr_said("{\"waiting\":12,\"running\":0,\"oldest_due\":\"2"));
-	assert_true(twr_said(",\"group\":\"<b>\"}\n"));
-	assert_true(twr_said("{\"waiting\":0,\"running\":1,\"group\":\"a\\\"\xc3\xa9 \"}\n"));
-	assert_int_equal(TWR("groups", "a"), 2);
 }
 
 FIXTURE_FILE

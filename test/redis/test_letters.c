@@ -3,7 +3,6 @@
 #include "support/fixture.h"
 
 #include "redis/client/jobs.h"
-#include "support/program.h"
 #include "support/runs.h"
 
 /* Returns a letter for a handler, with a body. */
@@ -361,20 +360,6 @@ STORED(opened, limits_out_of_range_are_refused)
 	options.dead_max_age = TW_REDIS_DELAY_MAX + 1;
 	assert_int_equal(tw_redis_worker_start(&worker, &fixture->options, &options, NULL),
 			 TW_INVALID);
-}
-
-STORED(opened, worker_of_twr_ends_letters)
-{
-	struct program program;
-
-	add_letters(fixture, 1, 5);
-	program_start(&program, &twr_environment, ARGUMENTS("worker", "--dead-max-count", "8"));
-	WAIT_UNTIL(stats_of(fixture->redis).dead == 2);
-	program_end(&program);
-	program_start(&program, &twr_environment, ARGUMENTS("worker", "--dead-max-age", "30d"));
-	WAIT_UNTIL(stats_of(fixture->redis).dead == 0);
-	program_end(&program);
-	assert_int_equal(TWR("worker", "--dead-max-count", "0"), 2);
 }
 
 FIXTURE_FILE

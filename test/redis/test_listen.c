@@ -343,45 +343,6 @@ TEST(opened, silent_connections_hold_nobody_up_for_long)
 		close(descriptors[i]);
 }
 
-TEST(opened, invalid_or_taken_address_is_refused)
-{
-	static char long_name[264];
-	static const char *const bad[] = {"9464",       ":9464",        "127.0.0.1",
-					  "127.0.0.1:", "127.0.0.1:x",  "::1:9464",
-					  "[::1]",      "[]:1",         "127.0.0.1:65536",
-					  "a:b:1",      "127.0.0.1:-1", "127.0.0.1:000080",
-					  "[::1:9464",  long_name};
-	static const char *const refused[] = {"127.0.0.1:%d", "[127.0.0.1]:%d", "no..host:%d"};
-	char text[64];
-
-	memset(long_name, 'a', 256);
-	strcpy(long_name + 256, ":9464");
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(TWR("worker", "--listen", bad[i]), 2);
-	}
-	assert_int_equal(TWR("worker", "--listen-host=a"), 2);
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-		char said[96];
-
-		snprintf(text, sizeof(text), refused[i], http.port);
-		snprintf(said, sizeof(said), "can't listen on %s: ", text);
-		assert_int_equal(TWR("worker", "--listen", text), 71);
-		assert_true(twr_said(said));
-	}
-}
-
-TEST(opened, address_of_ip_version_6_is_shown_in_brackets)
-{
-	program_start(&worker, &twr_environment, ARGUMENTS("worker", "--listen=[::1]:0"));
-	if (program_wait_text(&worker, "the worker runs"))
-		assert_non_null(strstr(program_text(&worker), "listens on http://[::1]:"));
-	else if (strstr(program_text(&worker), "can't listen on [::1]:0: ") &&
-		 worker.exit_code == 71)
-		TEST_SKIP("the machine has no IPv6");
-	else
-		fail_msg("%s", program_text(&worker));
-}
-
 /* ---- The figures ---- */
 
 static double total(const struct page_reply *reply, const char *name)

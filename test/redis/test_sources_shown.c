@@ -237,30 +237,4 @@ STORED(opened, workers_of_a_namespace_are_listed)
 	assert_true(twr_said("         1         2         3         4         5  <b>%1B[2J\n"));
 }
 
-TEST(opened, lines_of_runs_name_the_namespace)
-{
-	char text[96];
-
-	program_start(&worker, &twr_environment, ARGUMENTS("worker", both, "--verbose"));
-	add_calls(second, 200, 1);
-	snprintf(text, sizeof(text), "200-0  namespace %s  attempt 1/1", second_name);
-	assert_true(program_wait_text(&worker, text));
-}
-
-TEST(opened, invalid_lists_are_refused)
-{
-	static const char *const bad[] = {"a=3", "a,a", "a,b,a", "a,", ",a", ",", "a,b c", "a;b"};
-	char many[4 * TW_REDIS_SOURCES_MAX + 16] = "";
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (TWR("worker", "--namespace", bad[i]) != 2)
-			fail_msg("\"%s\" is taken", bad[i]);
-	}
-	for (int i = 0; i <= TW_REDIS_SOURCES_MAX; i++)
-		snprintf(many + strlen(many), 8, "%sn%d", i ? "," : "", i);
-	assert_int_equal(TWR("worker", "--namespace", many), 2);
-	/* Other commands take one namespace. */
-	assert_int_equal(TWR("stats", "--namespace=a,b"), 2);
-}
-
 FIXTURE_FILE
