@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "names.h"
 #include "outcome.h"
+#include "task_line.h"
 #include "when.h"
 
 #define BIT(number) (UINT64_C(1) << (number))

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* base64 writes bytes as text: RFC 4648, with + and /, padded. */
+/* base64 has bytes in JSON: as strings, or as base64 (RFC 4648, with + and /, padded). */
 #ifndef TWR_BASE64_H
 #define TWR_BASE64_H
 
-#include <stddef.h>
+#include <jansson.h>
 
-/* Returns the text, which the caller frees, or NULL without memory. */
-char *base64_write(const void *bytes, size_t size);
+/* Sets `name` to the bytes if they are UTF-8, and otherwise name_base64 to their base64. */
+void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size);
 
-/*
- * Returns the *size bytes of the text, with room for one more, which the caller frees. Returns NULL
- * if the text is not as base64_write() writes it, or without memory.
- */
-void *base64_read(const char *text, size_t text_size, size_t *size);
+/* Returns the bytes of a base64 as a string, or NULL if json_set_bytes() would write it in another
+ * way, or without memory. */
+json_t *json_read_base64(const json_t *base64);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base64.h"
 #include "show.h"
 #include "when.h"
 

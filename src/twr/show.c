@@ -11,26 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base64.h"
-#include "names.h"
 #include "when.h"
+#include "base64.h"
+#include "task_line.h"
 
-void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size)
-{
-	json_t *string = json_stringn(size ? bytes : "", size);
-	char base64_name[64];
-	char *base64;
-
-	if (string) {
-		json_object_set_new(object, name, string);
-		return;
-	}
-	base64 = base64_write(bytes, size);
-	snprintf(base64_name, sizeof(base64_name), "%s_base64", name);
-	if (base64)
-		json_object_set_new(object, base64_name, json_string(base64));
-	free(base64);
-}
+static const char *const end_names[] = {
+	[TW_REDIS_END_DONE] = "done",         [TW_REDIS_END_RETRIED] = "retry",
+	[TW_REDIS_END_DEAD] = "dead",         [TW_REDIS_END_STALE] = "stale",
+	[TW_REDIS_END_RELEASED] = "released", [TW_REDIS_END_UNCONFIRMED] = "unconfirmed",
+	[TW_REDIS_END_SNOOZED] = "snoozed"};
 
 void json_set_time(json_t *object, const char *name, int64_t at_ms)
 {
@@ -47,57 +36,6 @@ void show_json(json_t *object)
 		puts(text);
 	free(text);
 	json_decref(object);
-}
-
-static void json_set_callback(json_t *object, const struct tw_redis_task *task)
-{
-	json_t *headers = json_array();
-
-	for (size_t i = 0; i < task->header_count; i++)
-		json_array_append_new(headers, json_string(task->headers[i]));
-	json_object_set_new(object, "callback", json_string(task->url));
-	json_object_set_new(object, "method", json_string(method_names[task->method]));
-	json_object_set_new(object, "headers", headers);
-}
-
-static json_t *task_json(const struct tw_redis_info *info)
-{
-	const struct tw_redis_task *task = &info->task;
-	json_t *object = json_object();
-
-	json_set_bytes(object, "key", task->key, task->key_size);
-	json_object_set_new(object, "state", json_string(state_names[info->state]));
-	json_set_time(object, info->state == TW_REDIS_DEAD ? "died" : "due", info->due_ms);
-	json_object_set_new(object, "due_ms", json_integer(info->due_ms));
-	if (info->latest_due_ms)
-		json_object_set_new(object, "latest_due_ms", json_integer(info->latest_due_ms));
-	json_object_set_new(object, "now_ms", json_integer(info->now_ms));
-	json_object_set_new(object, "attempts", json_integer(info->attempts));
-	json_object_set_new(object, "max_attempts", json_integer(task->max_attempts));
-	json_object_set_new(object, "shard", json_integer(info->shard));
-	if (task->group)
-		json_object_set_new(object, "group", json_string(task->group));
-	if (task->grace)
-		json_object_set_new(object, "grace_ms", json_integer(task->grace / TW_MILLISECOND));
-	if (task->every)
-		json_object_set_new(object, "every_ms", json_integer(task->every / TW_MILLISECOND));
-	if (task->cron) {
-		json_object_set_new(object, "cron", json_string(task->cron));
-		json_object_set_new(object, "zone", json_string(task->zone));
-	}
-	if (task->every || task->cron) {
-		json_object_set_new(object, "occurrence_ms", json_integer(task->at_ms));
-		json_object_set_new(object, "missed", json_string(missed_names[task->missed]));
-	}
-	if (info->token)
-		json_object_set_new(object, "token", json_integer((json_int_t)info->token));
-	if (info->state == TW_REDIS_DEAD)
-		json_set_bytes(object, "reason", info->reason, strlen(info->reason));
-	if (task->url)
-		json_set_callback(object, task);
-	if (task->body_size)
-		json_set_bytes(object, "body", task->body, task->body_size);
-	return object;
 }
 
 void show_key(FILE *stream, const void *key, size_t key_size)
@@ -151,7 +89,7 @@ static void show_field(const char *name, const json_t *value)
 
 void show_task(const struct tw_redis_info *info, bool json)
 {
-	json_t *object = task_json(info);
+	json_t *object = task_line_write(info);
 	const char *name;
 	json_t *value;
 
@@ -168,7 +106,7 @@ void show_line(const struct tw_redis_info *info, bool json)
 	char due[WHEN_SIZE];
 
 	if (json) {
-		show_json(task_json(info));
+		show_json(task_line_write(info));
 		return;
 	}
 	printf("%s  %-7s  %u/%u  ", time_write(info->due_ms, due), state_names[info->state],

@@ -20,8 +20,6 @@ void show_key(FILE *stream, const void *key, size_t key_size);
 /* Writes the object on a line of its own, and frees it. NULL, which means no memory, is left
  * out. */
 void show_json(json_t *object);
-/* Sets `name` to the bytes if they are UTF-8, and otherwise name_base64 to their base64. */
-void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size);
 /* Sets `name` to a time, as text in UTC. */
 void json_set_time(json_t *object, const char *name, int64_t at_ms);
 

@@ -7,6 +7,7 @@
 
 #include "data.h"
 #include "outcome.h"
+#include "base64.h"
 #include "show.h"
 #include "when.h"
 

@@ -38,25 +38,27 @@ enum line_kind {
 	LINE_LIMITS
 };
 
-/* These are bytes of the JSON, or decoded from base64. */
-struct bytes {
-	const void *at;
-	size_t size;
-	void *memory; /* or NULL */
-};
-
 /* This is the task or the limits, with the memory that a task points into. */
 struct task_line {
-	enum line_kind kind;
 	struct tw_redis_info info;     /* the task; if it is restored, all of it */
 	struct tw_redis_limits limits; /* their group is that of info.task */
-	char reason[LINE_REASON_SIZE];
+	const char *rate;
+	enum line_kind kind;
+	char reason[LINE_REASON_SIZE]; /* why it is no task */
 	json_t *json;
-	const char **headers;
-	struct bytes key;
-	struct bytes body;
-	int64_t occurrence_ms;
 };
+
+/* Each list of names ends with NULL. */
+extern const char *const state_names[];  /* enum tw_redis_state */
+extern const char *const missed_names[]; /* enum tw_redis_missed */
+extern const char *const method_names[]; /* enum tw_redis_method */
+
+/* Sets *value to the place of the name in the list. Returns false if the name, which may be NULL,
+ * is not there. */
+bool name_read(const char *name, const char *const *names, unsigned *value);
+
+/* Returns a listed task or dead letter as an object, or NULL without memory. */
+json_t *task_line_write(const struct tw_redis_info *info);
 
 /*
  * Reads a line. Returns false if it is no task, with the reason in `line`. The library's own checks

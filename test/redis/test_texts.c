@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* These are the texts that twr reads and writes: times, durations, base64, and tasks as lines of
- * JSON. */
+/* These are the texts that twr reads and writes: times, durations, and tasks as lines of JSON. */
 #include "support/test.h"
 
 #include <timingwheel/redis.h>
 
-#include "twr/base64.h"
-#include "twr/task_line.h"
 #include "twr/when.h"
+#include "twr/task_line.h"
 
 TEST(once, length_of_time_is_a_sum_of_numbers_with_units)
 {
@@ -108,22 +106,37 @@ TEST(once, time_is_written_in_utc)
 TEST(once, what_is_written_as_base64_is_read_again)
 {
 	static const char *const wrong[] = {
-		"A", "AAA", "AA=A", "====", "A===", "AB==", "AAB=", "AA!=", "AAAAA", "AA==AAAA"};
-	char *text;
-	unsigned char *bytes;
-	size_t size;
+		"A",    "AAA",  "AA=A",  "====",     "A===",      "AB==",
+		"AAB=", "AA!=", "AAAAA", "AA==AAAA", "AA\\u0000="};
+	const struct tw_redis_task task = {.key = "\xff\0\x10 bytes"};
 
-	for (size_t count = 0; count < 10; count++) {
-		text = base64_write("\0\xff\x10 bytes", count);
-		bytes = base64_read(text, strlen(text), &size);
-		assert_int_equal(size, count);
-		assert_memory_equal(bytes, "\0\xff\x10 bytes", count);
-		free(bytes);
+	for (size_t count = 1; count < 10; count++) {
+		struct tw_redis_info info = {.task = task};
+		struct task_line line;
+		char *text;
+		json_t *object;
+
+		info.task.key_size = count;
+		info.task.max_attempts = 1;
+		object = task_line_write(&info);
+		text = json_dumps(object, 0);
+		assert_non_null(strstr(text, "key_base64"));
+		assert_true(task_line_read(&line, text, strlen(text)));
+		assert_int_equal(line.info.task.key_size, count);
+		assert_memory_equal(line.info.task.key, task.key, count);
+		task_line_free(&line);
+		json_decref(object);
 		free(text);
 	}
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_null(base64_read(wrong[i], strlen(wrong[i]), &size));
-	assert_null(base64_read("AA\0=", 4, &size));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct task_line line;
+		char text[64];
+
+		snprintf(text, sizeof(text), "{\"key_base64\": \"%s\"}", wrong[i]);
+		assert_false(task_line_read(&line, text, strlen(text)));
+		assert_string_equal(line.reason, "\"key_base64\" is not bytes in base64");
+		task_line_free(&line);
+	}
 }
 
 TEST(once, line_is_a_task_or_has_a_reason)
@@ -148,8 +161,8 @@ TEST(once, line_is_a_task_or_has_a_reason)
 		{"{}", "the line has no key"},
 		{"{\"key\": \"\"}", "\"key\" is not a string of 1 to 1024 bytes"},
 		{"{\"key\": 1}", "\"key\" is not a string of 1 to 1024 bytes"},
-		{"{\"key_base64\": 1}", "\"key_base64\" is not 1 to 1024 bytes in base64"},
-		{"{\"key_base64\": \"\"}", "\"key_base64\" is not 1 to 1024 bytes in base64"},
+		{"{\"key_base64\": 1}", "\"key_base64\" is not bytes in base64"},
+		{"{\"key_base64\": \"\"}", "\"key\" is not a string of 1 to 1024 bytes"},
 		{"{\"key\": \"a\", \"nothing\": 1}", "there is no field \"nothing\""},
 		{"{\"key\": \"a\", \"body\": 1}", "\"body\" is not a string"},
 		{"{\"key\": \"a\", \"body_base64\": 1}", "\"body_base64\" is not bytes in base64"},
@@ -196,8 +209,7 @@ TEST(once, line_is_a_task_or_has_a_reason)
 		{"{\"key\": \"a\", \"attempts\": 4294967296}", "\"attempts\" is not a number"},
 		{"{\"key\": \"a\", \"reason_base64\": 1}",
 		 "\"reason_base64\" is not bytes in base64"},
-		{"{\"key\": \"a\", \"reason_base64\": \"AA==\"}",
-		 "\"reason_base64\" is not bytes in base64"},
+		{"{\"key\": \"a\", \"reason_base64\": \"AA==\"}", "\"reason\" is not a string"},
 		{"{\"group\": \"a\", \"running\": 3, \"paused\": false}", NULL},
 		{"{\"key\": \"a\", \"in\": \"-5\"}",
 		 "\"in\" is not a duration such as \"90\" or \"1h30m\", up to 100 years"},
@@ -256,9 +268,7 @@ TEST(once, line_is_a_task_or_has_a_reason)
 TEST(once, key_of_a_line_has_a_limit)
 {
 	char text[TW_REDIS_KEY_MAX + 20];
-	char bytes[TW_REDIS_KEY_MAX + 1] = {0};
 	struct task_line line;
-	char *base64 = base64_write(bytes, sizeof(bytes));
 	char line_text[2 * TW_REDIS_KEY_MAX];
 
 	snprintf(text, sizeof(text), "{\"key\": \"%0*d\"}", TW_REDIS_KEY_MAX, 0);
@@ -267,8 +277,9 @@ TEST(once, key_of_a_line_has_a_limit)
 	snprintf(text, sizeof(text), "{\"key\": \"%0*d\"}", TW_REDIS_KEY_MAX + 1, 0);
 	assert_false(task_line_read(&line, text, strlen(text)));
 	task_line_free(&line);
-	snprintf(line_text, sizeof(line_text), "{\"key_base64\": \"%s\"}", base64);
+	/* 4 digits are 3 bytes, and 1,025 are 341 times 3 and 2. */
+	snprintf(line_text, sizeof(line_text), "{\"key_base64\": \"%0*d=\"}",
+		 TW_REDIS_KEY_MAX / 3 * 4 + 3, 0);
 	assert_false(task_line_read(&line, line_text, strlen(line_text)));
 	task_line_free(&line);
-	free(base64);
 }
