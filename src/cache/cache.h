@@ -11,10 +11,9 @@
 #include "removal.h"
 #include "shard.h"
 
-/* The loads of the cache's own loader that wait for the wheel's pool (load_queue.h). */
+/* The loads of the cache's own loader that wait for the wheel's pool (load.c). */
 struct load_queue {
 	/* Constant. */
-	void (*run)(struct tw_cache *cache, struct tw_cache_loading *loading, bool is_refused);
 	struct load_runner *runners; /* NULL without a loader of the cache's own */
 	unsigned count;
 	unsigned reloading_most;
@@ -88,7 +87,7 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
  * be (`at_rest`: should be for what is there now). Returns whether there may be more to do. */
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest);
 
-/* lookup.c returns the key's value past its deadline, pinned, or NULL if it is not kept that long
+/* change.c returns the key's value past its deadline, pinned, or NULL if it is not kept that long
  * (stale_if_error) or the cache is closed. A use, between begin and end of the shard. */
 const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
 					     uint64_t hash, const void *key, size_t key_size,

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/reserved.h"
-#include "load_queue.h"
 
 enum {
 	LOADERS_DEFAULT = 2,
@@ -205,14 +204,14 @@ static enum tw_status cache_open(struct tw_cache *cache)
 	if (status == TW_OK)
 		status = cache_open_shards(cache);
 	if (status == TW_OK && options->load)
-		status = load_queue_open(cache, options->loaders, load_run_queued);
+		status = loads_open(cache);
 	return status;
 }
 
 /* Closes what has been opened, as far as that came. No alarm of a shard is set. */
 static void cache_close(struct tw_cache *cache)
 {
-	load_queue_close(&cache->loads);
+	loads_close(cache);
 	removals_close(&cache->removals);
 	tw_alarm_destroy(&cache->shared.maintenance);
 	for (unsigned i = 0; cache->shards && i <= cache->shard_mask; i++)
@@ -304,7 +303,7 @@ void tw_cache_destroy(struct tw_cache *cache)
 	if (!cache || cache_is_in_callback(cache))
 		return;
 	(void)tw_cache_stop(cache);
-	load_queue_stop(&cache->loads);
+	loads_stop(cache);
 	loads_end(cache);
 	/* A listener's call that comes later sets none of them. */
 	for (unsigned i = 0; i <= cache->shard_mask; i++)

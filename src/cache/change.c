@@ -182,37 +182,64 @@ ALWAYS_INLINE bool cache_plan(struct tw_cache *cache, struct entry_plan *plan)
 
 /* ---- Changes ---- */
 
+ALWAYS_INLINE bool change_make(struct change *change, const struct entry_plan *plan)
+{
+	change->made = shard_make(change->shard, plan);
+	change->weight = plan->weight;
+	if (!change->made)
+		entry_plan_unmap(plan, change->cache->shared.pool);
+	return change->made;
+}
+
 ALWAYS_INLINE bool change_find(struct change *change, const void *key, size_t key_size)
 {
+	/* A change whose address nothing has can be in registers. */
+	_Atomic uint64_t *slot = NULL;
+
 	shard_expire_late(change->shard, change->now);
-	change->entry =
-		table_find(shard_table(change->shard), change->hash, key, key_size, &change->slot);
+	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size, &slot);
+	change->slot = slot;
 	return change->entry && !(change->entry->kind & ENTRY_ABSENT) &&
 	       entry_deadline(change->entry) > change->now;
 }
 
-ALWAYS_INLINE enum tw_status change_put(const struct change *change, struct tw_cache *cache,
-					struct tw_cache_entry *entry, bool overrides)
+ALWAYS_INLINE enum tw_status change_put(struct change *change, bool overrides)
 {
 	struct tw_cache_entry *old = change->entry;
-	uint64_t most = counter_read(&cache->shared.max_bytes);
+	struct tw_cache_entry *made = change->made;
+	uint64_t most = counter_read(&change->cache->shared.max_bytes);
 
-	if (most > 0 && entry_weight(entry) > most) {
+	if (most > 0 && change->weight > most) {
 		change->shard->refused++;
 		return TW_FULL;
 	}
 	if ((!old && !shard_reserve(change->shard)) ||
-	    !shard_watch(change->shard, change->hash, entry, old ? entry_filed(old) : 0,
-			 entry_deadline(entry)))
+	    !shard_watch(change->shard, change->hash, made, old ? entry_filed(old) : 0,
+			 entry_deadline(made)))
 		return TW_NO_MEMORY;
 	if (change->shard->has_flights && overrides)
-		flights_override(&change->shard->flights, change->hash, entry_key(entry),
-				 entry->key_size);
+		flights_override(&change->shard->flights, change->hash, entry_key(made),
+				 made->key_size);
 	if (old)
-		shard_replace(change->shard, change->slot, old, entry, change->now);
+		shard_replace(change->shard, change->slot, old, made, change->now);
 	else
-		shard_link(change->shard, change->hash, entry, change->now);
+		shard_link(change->shard, change->hash, made, change->now);
+	change->is_put = true;
 	return TW_OK;
+}
+
+ALWAYS_INLINE void change_end(struct change *change, bool frees_value)
+{
+	struct tw_cache *cache = change->cache;
+	size_t taken = shard_end(change->shard);
+
+	if (!change->is_put)
+		entry_let_go(change->made, frees_value);
+	/* It frees as much as was taken, and as much again to catch up. */
+	if (__builtin_expect(taken > 0, 0))
+		(void)cache_compact(cache, 2 * taken, false);
+	if (change->is_put && __builtin_expect(shared_is_over_limit(&cache->shared), 0))
+		cache_evict(cache, change->weight, change->made);
 }
 
 /* Removes what was found, and has loads not be kept. */
@@ -226,12 +253,12 @@ static void change_delete(const struct change *change, const void *key, size_t k
 }
 
 /* Gives the entry, which is there, the life that the value says. Returns TW_OK or TW_NO_MEMORY. */
-static enum tw_status change_touch(const struct change *change, struct tw_cache *cache,
-				   struct caller *caller, const struct tw_cache_value *value)
+static enum tw_status change_touch(const struct change *change, const struct tw_cache_value *value)
 	HOLDS(change->shard->lock)
 {
+	struct tw_cache *cache = change->cache;
 	struct tw_cache_entry *entry = change->entry;
-	tw_duration life = cache_lifetime(cache, caller, value_life(cache, value));
+	tw_duration life = cache_lifetime(cache, change->caller, value_life(cache, value));
 	tw_duration end = life_end(change->now, life);
 	tw_duration deadline = cache_deadline(cache, change->now, end);
 
@@ -245,33 +272,44 @@ static enum tw_status change_touch(const struct change *change, struct tw_cache 
 	return TW_OK;
 }
 
-/* ---- Set and delete ---- */
+/* ---- Past its deadline ---- */
 
-ALWAYS_INLINE void cache_end_sets(struct tw_cache *cache, size_t taken, uint64_t weight,
-				  const struct tw_cache_entry *spared)
+const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
+					     uint64_t hash, const void *key, size_t key_size,
+					     tw_duration now)
 {
-	/* It frees as much as was taken, and as much again to catch up. */
-	if (__builtin_expect(taken > 0, 0))
-		(void)cache_compact(cache, 2 * taken, false);
-	if (weight > 0 && __builtin_expect(shared_is_over_limit(&cache->shared), 0))
-		cache_evict(cache, weight, spared);
+	struct tw_cache_entry *old;
+	_Atomic uint64_t *slot;
+	tw_duration deadline;
+
+	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
+		return NULL;
+	old = table_find(shard_table(shard), hash, key, key_size, &slot);
+	if (!old || !entry_try_to_expire(old, now, &deadline) ||
+	    !entry_is_stale(old, deadline, now, cache->shared.stale))
+		return NULL;
+	/* The use counts, also before the hash comes up. */
+	shard_keep_stale(shard, old);
+	policy_use(&shard->policy, old);
+	return tw_cache_entry_pin(old);
 }
 
-static ALWAYS_INLINE enum tw_status cache_put_in_mode(struct change *change, struct tw_cache *cache,
-						      struct tw_cache_entry *entry,
-						      enum tw_cache_put_mode mode)
+/* ---- Set and delete ---- */
+
+static ALWAYS_INLINE enum tw_status change_put_in_mode(struct change *change,
+						       enum tw_cache_put_mode mode)
 	HOLDS(change->shard->lock)
 {
 	bool is_there;
 
-	if (shared_is_closed(&cache->shared))
+	if (shared_is_closed(&change->cache->shared))
 		return TW_CLOSED;
-	is_there = change_find(change, entry_key(entry), entry->key_size);
+	is_there = change_find(change, entry_key(change->made), change->made->key_size);
 	if (mode == TW_CACHE_PUT_ADD && is_there)
 		return TW_EXISTS;
 	if (mode == TW_CACHE_PUT_REPLACE && !is_there)
 		return TW_NOT_FOUND;
-	return change_put(change, cache, entry, true);
+	return change_put(change, true);
 }
 
 /*
@@ -281,39 +319,29 @@ static ALWAYS_INLINE enum tw_status cache_put_in_mode(struct change *change, str
 static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_plan *plan,
 					enum tw_cache_put_mode mode)
 {
-	struct caller *caller;
-	enum tw_status status = cache_admit(cache, &caller);
-	struct tw_cache_entry *entry;
-	struct change change;
+	struct change change = {.cache = cache};
+	enum tw_status status = cache_admit(cache, &change.caller);
 	tw_duration life;
-	size_t taken;
 
 	if (status != TW_OK)
 		return status;
-	status = TW_NO_MEMORY;
-	plan->hash = key_hash_wide(&cache->shared.seed, plan->key, plan->key_size);
-	change.hash = plan->hash;
+	change.hash = plan->hash = key_hash_wide(&cache->shared.seed, plan->key, plan->key_size);
 	change.shard = cache_shard(cache, plan->hash);
 	shard_prefetch_bucket(change.shard, plan->hash);
 	__builtin_prefetch(&change.shard->lock, 1);
-	life = cache_lifetime(cache, caller, plan->life);
+	life = cache_lifetime(cache, change.caller, plan->life);
 	if (!cache_plan(cache, plan))
-		return status;
+		return TW_NO_MEMORY;
 	shard_prefetch_guess(change.shard, plan->hash);
 	shard_begin(change.shard);
-	entry = shard_make(change.shard, plan);
-	if (entry) {
+	status = TW_NO_MEMORY;
+	if (change_make(&change, plan)) {
 		/* Not before the lock: what is judged by it is judged as it is now. */
 		change.now = tw_now(cache->shared.wheel);
-		cache_start_life(cache, entry, change.now, life);
-		status = cache_put_in_mode(&change, cache, entry, mode);
+		cache_start_life(cache, change.made, change.now, life);
+		status = change_put_in_mode(&change, mode);
 	}
-	taken = shard_end(change.shard);
-	if (!entry)
-		entry_plan_unmap(plan, cache->shared.pool);
-	else if (status != TW_OK)
-		entry_let_go(entry, false);
-	cache_end_sets(cache, taken, status == TW_OK ? plan->weight : 0, entry);
+	change_end(&change, false);
 	return status;
 }
 
@@ -358,7 +386,7 @@ enum tw_status tw_cache_put(struct tw_cache *cache, const void *key, size_t key_
 
 enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t key_size)
 {
-	struct change change;
+	struct change change = {.cache = cache};
 	bool is_there;
 
 	if (!cache || !key_is_valid(key, key_size))
@@ -386,58 +414,40 @@ enum tw_status tw_cache_delete(struct tw_cache *cache, const void *key, size_t k
  */
 
 struct compute {
-	struct tw_cache *cache;
-	struct caller *caller;
 	const void *key;
 	size_t key_size;
 	tw_cache_compute_fn *function;
 	void *context;
-	struct change change;
-	uint64_t weight; /* what came in weighs this, or 0 */
-	const struct tw_cache_entry *entry;
-	struct tw_cache_entry *refused; /* to be let go of after the lock, or NULL */
 };
 
-/* Between begin and end. */
-static enum tw_status compute_replace(struct compute *compute, const struct tw_cache_value *value)
-	HOLDS(compute->change.shard->lock)
+/* Puts a valid value. */
+static enum tw_status compute_replace(const struct compute *compute, struct change *change,
+				      const struct tw_cache_value *value) HOLDS(change->shard->lock)
 {
-	struct tw_cache *cache = compute->cache;
+	struct tw_cache *cache = change->cache;
 	struct entry_plan plan = {
-		.key = compute->key, .key_size = compute->key_size, .hash = compute->change.hash};
-	struct tw_cache_entry *entry;
-	enum tw_status status;
+		.key = compute->key, .key_size = compute->key_size, .hash = change->hash};
 
 	cache_plan_value(cache, &plan, value);
-	entry = cache_plan(cache, &plan) ? shard_make(compute->change.shard, &plan) : NULL;
-	if (!entry) {
-		entry_plan_unmap(&plan, cache->shared.pool);
+	if (!cache_plan(cache, &plan) || !change_make(change, &plan))
 		return TW_NO_MEMORY;
-	}
-	cache_start_life(cache, entry, compute->change.now,
-			 cache_lifetime(cache, compute->caller, plan.life));
-	status = change_put(&compute->change, cache, entry, true);
-	if (status == TW_OK) {
-		compute->weight = plan.weight;
-		compute->entry = entry;
-	} else {
-		compute->refused = entry;
-	}
-	return status;
+	cache_start_life(cache, change->made, change->now,
+			 cache_lifetime(cache, change->caller, plan.life));
+	return change_put(change, true);
 }
 
 /* Calls the program's function. */
-static enum tw_cache_verdict compute_call(struct compute *compute,
+static enum tw_cache_verdict compute_call(const struct compute *compute,
+					  const struct shared_state *shared,
 					  const struct tw_cache_entry *entry,
 					  struct tw_cache_value *value)
 {
-	struct callback callback
-		__attribute__((cleanup(callback_end))) = {.shared = &compute->cache->shared};
+	struct callback callback __attribute__((cleanup(callback_end))) = {.shared = shared};
 	struct caller_memo memo = caller_memo;
 	uint64_t outer = caller_computes;
 	enum tw_cache_verdict verdict;
 
-	caller_computes = compute->cache->shared.callers.id;
+	caller_computes = shared->callers.id;
 	caller_memo.id = 0;
 	verdict = compute->function(compute->context, entry, value);
 	caller_computes = outer;
@@ -446,27 +456,28 @@ static enum tw_cache_verdict compute_call(struct compute *compute,
 	return verdict;
 }
 
-/* Between begin and end. */
-static enum tw_status compute_between(struct compute *compute) HOLDS(compute->change.shard->lock)
+/* Does what the program's function wants. */
+static enum tw_status compute_between(const struct compute *compute, struct change *change)
+	HOLDS(change->shard->lock)
 {
 	struct tw_cache_value value = {.data = NULL};
 	bool is_there;
 
-	compute->change.now = tw_now(compute->cache->shared.wheel);
-	is_there = change_find(&compute->change, compute->key, compute->key_size);
-	switch (compute_call(compute, is_there ? compute->change.entry : NULL, &value)) {
+	change->now = tw_now(change->cache->shared.wheel);
+	is_there = change_find(change, compute->key, compute->key_size);
+	switch (compute_call(compute, &change->cache->shared, is_there ? change->entry : NULL,
+			     &value)) {
 	case TW_CACHE_KEEP:
 		return TW_OK;
 	case TW_CACHE_REPLACE:
-		return value_is_valid(&value) ? compute_replace(compute, &value) : TW_INVALID;
+		return value_is_valid(&value) ? compute_replace(compute, change, &value)
+					      : TW_INVALID;
 	case TW_CACHE_TOUCH:
 		if (!value_is_valid(&value))
 			return TW_INVALID;
-		return is_there ? change_touch(&compute->change, compute->cache, compute->caller,
-					       &value)
-				: TW_NOT_FOUND;
+		return is_there ? change_touch(change, &value) : TW_NOT_FOUND;
 	case TW_CACHE_DELETE:
-		change_delete(&compute->change, compute->key, compute->key_size);
+		change_delete(change, compute->key, compute->key_size);
 		return TW_OK;
 	}
 	return TW_INVALID;
@@ -475,25 +486,19 @@ static enum tw_status compute_between(struct compute *compute) HOLDS(compute->ch
 enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, size_t key_size,
 				tw_cache_compute_fn *function, void *context)
 {
-	struct compute compute = {.cache = cache,
-				  .key = key,
-				  .key_size = key_size,
-				  .function = function,
-				  .context = context};
+	const struct compute compute = {key, key_size, function, context};
+	struct change change = {.cache = cache};
 	enum tw_status status;
-	size_t taken;
 
 	if (!cache || !key_is_valid(key, key_size) || !function)
 		return TW_INVALID;
-	status = cache_admit(cache, &compute.caller);
+	status = cache_admit(cache, &change.caller);
 	if (status != TW_OK)
 		return status;
-	compute.change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
-	compute.change.shard = cache_shard(cache, compute.change.hash);
-	shard_begin(compute.change.shard);
-	status = shared_is_closed(&cache->shared) ? TW_CLOSED : compute_between(&compute);
-	taken = shard_end(compute.change.shard);
-	entry_let_go(compute.refused, false);
-	cache_end_sets(cache, taken, compute.weight, compute.entry);
+	change.hash = key_hash_wide(&cache->shared.seed, key, key_size);
+	change.shard = cache_shard(cache, change.hash);
+	shard_begin(change.shard);
+	status = shared_is_closed(&cache->shared) ? TW_CLOSED : compute_between(&compute, &change);
+	change_end(&change, false);
 	return status;
 }

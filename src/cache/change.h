@@ -18,30 +18,32 @@ bool value_is_valid(const struct tw_cache_value *value);
 void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
 		      const struct tw_cache_value *value);
 /* Completes a plan whose key and hash are fine, by its weight. Calls the user's function. Returns
- * false if out of memory. Either an entry is made of it, or entry_plan_unmap() is called. */
+ * false if out of memory. change_make() comes next. */
 bool cache_plan(struct tw_cache *cache, struct entry_plan *plan);
-/* Makes up for what shard_end() returned, and for entries of that weight that came in, if any did,
- * `spared` the last. */
-void cache_end_sets(struct tw_cache *cache, size_t taken, uint64_t weight,
-		    const struct tw_cache_entry *spared);
-
-/* A change of a key, which is there or not; between shard_begin and shard_end. */
+/* A change of a key: what begins, finds, makes, puts and ends is filled in step by step. */
 struct change {
+	struct tw_cache *cache;
+	struct caller *caller;
 	struct shard *shard;
 	uint64_t hash;
-	struct tw_cache_entry *entry; /* so far, or NULL */
-	_Atomic uint64_t *slot;       /* the entry's */
 	tw_duration now;
+	struct tw_cache_entry *entry; /* the key's so far, or NULL */
+	_Atomic uint64_t *slot;       /* that entry's */
+	struct tw_cache_entry *made;  /* the new one, or NULL: the table's once it was put */
+	uint64_t weight;              /* the new one's */
+	bool is_put;
 };
 
-/* Between begin and end, with shard, hash and now filled in: returns whether the key is there. */
+/* Makes an entry of a complete plan. Returns false if out of memory. */
+bool change_make(struct change *change, const struct entry_plan *plan) HOLDS(change->shard->lock);
+/* Finds the key. Returns whether it has a value. */
 bool change_find(struct change *change, const void *key, size_t key_size)
 	HOLDS(change->shard->lock);
-/* Ends a change that has found a key, which may be there or not: puts an entry, whose life has
- * started, in the place of what was found. `overrides` has loads of the key not be stored. TW_OK:
- * the entry's reference is the table's now; else, by TW_FULL and TW_NO_MEMORY, it is still the
- * caller's. */
-enum tw_status change_put(const struct change *change, struct tw_cache *cache,
-			  struct tw_cache_entry *entry, bool overrides) HOLDS(change->shard->lock);
+/* Puts what was made, whose life has started, in the place of what was found, or of nothing.
+ * `overrides` has loads of the key not be stored. Returns TW_OK, TW_FULL or TW_NO_MEMORY. */
+enum tw_status change_put(struct change *change, bool overrides) HOLDS(change->shard->lock);
+/* Ends a change: lets the lock go, and what was made but not put, and makes room. The value of that
+ * is freed, or left with the caller. */
+void change_end(struct change *change, bool frees_value) LETS_GO(change->shard->lock);
 
 #endif

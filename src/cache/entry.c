@@ -297,7 +297,7 @@ bool entry_plan_map(struct entry_plan *plan, struct pool *pool)
 	return true;
 }
 
-void entry_plan_unmap(struct entry_plan *plan, struct pool *pool)
+void entry_plan_unmap(const struct entry_plan *plan, struct pool *pool)
 {
 	if (plan->mapped)
 		value_unmap(plan->mapped, plan->mapped_size, pool);

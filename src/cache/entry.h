@@ -125,7 +125,7 @@ enum { ENTRY_SHARE = 40 };
  * memory. */
 bool entry_plan_map(struct entry_plan *plan, struct pool *pool);
 /* Frees the copy that the plan has, if any: no entry was made of it. */
-void entry_plan_unmap(struct entry_plan *plan, struct pool *pool);
+void entry_plan_unmap(const struct entry_plan *plan, struct pool *pool);
 /* Copies an entry without an adopted value to the cell, with one reference, or returns NULL. */
 struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry);
 /* Does what entry_leave() does, where the entry has pins. */

@@ -57,7 +57,7 @@ struct tw_cache_loading {
 	bool is_awaited;       /* threads wait, or have waited */
 	enum flight_state state;
 	const struct tw_cache_entry *entry; /* with TW_OK: pinned, until the last one lets go */
-	/* Under the lock of the queue (load_queue.h): links to itself outside of the queue. */
+	/* Under the lock of the queue (load.c): links to itself outside of the queue. */
 	struct list of_queue;
 	/* The loader's; under `lock`, which is taken outside of shards', once it is kept. */
 	struct own_lock lock;

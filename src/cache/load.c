@@ -13,6 +13,19 @@
  *
  * A set or delete of the key detaches its load under the same lock: what it loads goes to those
  * that wait already, and is not stored. A take that comes later begins another load.
+ *
+ * Each runner of the queue is an alarm. A load that is added wakes an idle runner. A run takes one
+ * load and then, if there is more to do, sets its alarm again, so that other tasks of the pool come
+ * in between. Loads that nobody waits for, reloads of values that may still be read, run when no
+ * other load waits, and leave one runner free for those, if there are several.
+ *
+ * An entry knows when it is to be loaded again. The first lookup that meets it later, and finds the
+ * shard's lock free, queues a load, and has the entry say "never", so that no other tries. A load
+ * that brings a value replaces the entry, which is then new; one that brings none has it say when
+ * to try again. The time is written under the shard's lock alone.
+ *
+ * Invariant: as many runners are awake as loads may run, or none is idle. One that is awake runs or
+ * its alarm is set, unless the wheel was stopped.
  */
 #include "load.h"
 
@@ -20,7 +33,6 @@
 
 #include "base/thread.h"
 #include "change.h"
-#include "load_queue.h"
 
 /* ---- What the loader gives ---- */
 
@@ -39,36 +51,34 @@ static void loading_unlock(struct tw_cache_loading *loading)
 enum tw_status tw_cache_load_give(struct tw_cache_loading *loading,
 				  const struct tw_cache_value *value)
 {
-	struct tw_cache_entry *entry = NULL;
+	struct change change = {.made = NULL};
 	struct tw_cache_entry *before = NULL;
-	struct tw_cache *cache;
 
 	if (!loading || !value_is_valid(value))
 		return TW_INVALID;
 	loading_lock(loading);
-	cache = loading->cache;
-	if (cache) {
+	change.cache = loading->cache;
+	if (change.cache) {
 		struct entry_plan plan = {
 			.key = loading->key, .key_size = loading->key_size, .hash = loading->hash};
 
-		cache_plan_value(cache, &plan, value);
-		if (cache_plan(cache, &plan)) {
-			shard_begin(loading->shard);
-			entry = shard_make(loading->shard, &plan);
-			(void)shard_end(loading->shard);
+		change.shard = loading->shard;
+		cache_plan_value(change.cache, &plan, value);
+		if (cache_plan(change.cache, &plan)) {
+			shard_begin(change.shard);
+			(void)change_make(&change, &plan);
+			(void)shard_end(change.shard);
 		}
-		if (!entry)
-			entry_plan_unmap(&plan, cache->shared.pool);
-		if (entry) {
+		if (change.made) {
 			before = loading->given;
-			loading->given = entry;
+			loading->given = change.made;
 			loading->life = plan.life;
 		}
 	}
 	/* A destroy that waits for the lock has this value freed before its return. */
 	entry_let_go(before, true);
 	loading_unlock(loading);
-	return entry ? TW_OK : cache ? TW_NO_MEMORY : TW_CLOSED;
+	return change.made ? TW_OK : change.cache ? TW_NO_MEMORY : TW_CLOSED;
 }
 
 enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
@@ -82,24 +92,24 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 
 /* ---- The end ---- */
 
-/* Between begin and end: returns an absence of the key, or NULL if that is not to be stored. */
-static __attribute__((noinline)) struct tw_cache_entry *loading_absence(
-	struct tw_cache *cache, struct shard *shard, struct tw_cache_loading *loading,
-	struct caller *caller) HOLDS(shard->lock)
+/* Between begin and end: makes an absence of the key, if that is to be stored. */
+static __attribute__((noinline)) void loading_make_absence(struct change *change,
+							   struct tw_cache_loading *loading)
+	HOLDS(change->shard->lock)
 {
 	struct entry_plan absence = {.key = loading->key,
 				     .key_size = loading->key_size,
 				     .hash = loading->hash,
 				     .kind = ENTRY_ABSENT};
 
-	if (loading->began > 0 && caller)
-		caller_count(caller, COUNT_LOAD_ERRORS, 1);
-	if (load_has_failed(loading->status) || cache->options.negative_expire == 0)
-		return NULL;
-	(void)cache_plan(cache, &absence);
-	loading->life = cache->options.negative_expire;
+	if (loading->began > 0 && change->caller)
+		caller_count(change->caller, COUNT_LOAD_ERRORS, 1);
+	if (load_has_failed(loading->status) || change->cache->options.negative_expire == 0)
+		return;
+	(void)cache_plan(change->cache, &absence);
+	loading->life = change->cache->options.negative_expire;
 	/* Without memory the absence is returned, and not stored. */
-	return shard_make(shard, &absence);
+	(void)change_make(change, &absence);
 }
 
 /* Returns how long a key pauses after that many failed loads in a row, at least one. */
@@ -119,9 +129,10 @@ static tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)
 
 /* Between begin and end: the load has failed and is unlisted, and its key, which has that entry or
  * NULL, pauses, if it is to. */
-static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loading,
-			  const struct change *change) HOLDS(change->shard->lock)
+static void loading_pause(const struct change *change, struct tw_cache_loading *loading)
+	HOLDS(change->shard->lock)
 {
+	const struct tw_cache *cache = change->cache;
 	struct tw_cache_entry *entry = change->entry;
 	bool is_reloaded =
 		entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > change->now;
@@ -144,42 +155,38 @@ static void loading_pause(struct tw_cache *cache, struct tw_cache_loading *loadi
 	shard_arm(change->shard, shard_tick_of(change->shard, loading->forget_at));
 }
 
-/* Between begin and end: stores what was loaded, and takes the load out of the list. Returns
- * whether the entry was stored. */
-static bool loading_land(struct tw_cache *cache, struct tw_cache_loading *loading,
-			 struct change *change, struct tw_cache_entry *entry)
+/* Between begin and end: stores what was loaded, and takes the load out of the list. */
+static void loading_land(struct change *change, struct tw_cache_loading *loading)
 	HOLDS(change->shard->lock)
 {
+	struct tw_cache *cache = change->cache;
 	bool is_current = flight_unlist(loading, &change->shard->flights) &&
 			  !shared_is_closed(&cache->shared);
 	bool is_stored;
 
 	(void)change_find(change, loading->key, loading->key_size);
-	is_stored = entry && is_current && change_put(change, cache, entry, false) == TW_OK;
+	is_stored = change->made && is_current && change_put(change, false) == TW_OK;
 	if (loading->is_refresh)
 		limit_give(&cache->refreshing);
 	if (is_current && load_has_failed(loading->status))
-		loading_pause(cache, loading, change);
+		loading_pause(change, loading);
 	/* The source has another value, or none: the old one must not outlive the answer. */
 	else if (is_current && !is_stored && change->entry)
 		shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT, change->now);
 	change->shard->has_flights = change->shard->flights.chained > 0;
-	return is_stored;
 }
 
 /* Between begin and end, after the landing: hands the result to threads that wait, with the pin of
  * a value. Returns the old value for functions that do, pinned, or NULL. */
-static const struct tw_cache_entry *loading_hand_over(struct tw_cache *cache,
-						      struct tw_cache_loading *loading,
-						      const struct change *change,
-						      struct tw_cache_entry *entry)
+static const struct tw_cache_entry *loading_hand_over(const struct change *change,
+						      struct tw_cache_loading *loading)
 	HOLDS(change->shard->lock)
 {
 	if (loading->status == TW_OK)
-		loading->entry = entry;
+		loading->entry = change->made;
 	flight_wake(loading, &change->shard->lock);
 	return load_has_failed(loading->status) && !list_is_empty(&loading->askers)
-		       ? cache_pin_stale(cache, change->shard, loading->hash, loading->key,
+		       ? cache_pin_stale(change->cache, change->shard, loading->hash, loading->key,
 					 loading->key_size, change->now)
 		       : NULL;
 }
@@ -189,38 +196,37 @@ static const struct tw_cache_entry *loading_hand_over(struct tw_cache *cache,
 static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
 			enum tw_status status)
 {
-	struct change change = {.shard = loading->shard, .hash = loading->hash};
-	struct caller *caller = callers_find(&cache->shared.callers);
+	struct change change = {.cache = cache,
+				.caller = callers_find(&cache->shared.callers),
+				.shard = loading->shard,
+				.hash = loading->hash};
 	const struct tw_cache_entry *stale;
-	struct tw_cache_entry *entry;
-	uint64_t weight;
-	bool is_stored;
-	size_t taken;
 
 	/* TW_STALE would promise an entry. */
 	if ((status == TW_OK && !loading->given) || status == TW_STALE)
 		status = TW_LOAD_FAILED;
 	loading->status = status;
-	if (status != TW_OK)
-		entry_let_go(loading->given, true);
-	shard_begin(change.shard);
-	entry = status == TW_OK ? loading->given
-				: loading_absence(cache, change.shard, loading, caller);
-	weight = entry ? entry_weight(entry) : 0;
-	change.now = tw_now(cache->shared.wheel);
-	if (entry)
-		cache_start_life(cache, entry, change.now,
-				 cache_lifetime(cache, caller, loading->life));
-	/* It may have left again at once. */
 	if (status == TW_OK)
-		entry_pin(entry);
-	is_stored = loading_land(cache, loading, &change, entry);
-	stale = loading_hand_over(cache, loading, &change, entry);
+		change.made = loading->given;
+	else
+		entry_let_go(loading->given, true);
+	change.weight = change.made ? entry_weight(change.made) : 0;
+	shard_begin(change.shard);
+	/* It may leave again at once. */
+	if (status == TW_OK)
+		entry_pin(change.made);
+	else
+		loading_make_absence(&change, loading);
+	change.now = tw_now(cache->shared.wheel);
+	/* Without memory for a caller there is no jitter. */
+	if (change.made)
+		cache_start_life(cache, change.made, change.now,
+				 change.caller ? cache_lifetime(cache, change.caller, loading->life)
+					       : loading->life);
+	loading_land(&change, loading);
+	stale = loading_hand_over(&change, loading);
 	change.shard->flights.entered += loading->is_kept;
-	taken = shard_end(change.shard);
-	cache_end_sets(cache, taken, is_stored ? weight : 0, entry);
-	if (!is_stored)
-		entry_let_go(entry, true);
+	change_end(&change, true);
 	/* The wheel's clock is the real one where it has a coarse clock. */
 	loading->took =
 		(cache->shared.has_coarse_clock ? change.now : clock_read_real(CLOCK_MONOTONIC)) -
@@ -317,7 +323,10 @@ void load_run(struct tw_cache *cache, struct caller *caller, struct tw_cache_loa
 	turn_lock_let_go(&loading->shard->lock);
 }
 
-void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, bool is_refused)
+/* Begins and runs a load that was queued, or ends it with TW_CLOSED if it is refused, and lets go
+ * of it. No lock is held. */
+static void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading,
+			    bool is_refused)
 {
 	struct shard *shard = loading->shard;
 	struct caller *caller = callers_find(&cache->shared.callers);
@@ -338,6 +347,193 @@ void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loading, b
 		(void)tw_cache_load_end(loading, is_closed ? TW_CLOSED : TW_NO_MEMORY);
 	load_leave(cache, loading->is_kept ? NULL : loading);
 	flight_let_go(loading);
+}
+
+/* ---- The queue ---- */
+
+/* Runs one load of the queue at a time on the wheel's pool. */
+struct load_runner {
+	struct tw_cache *cache; /* constant */
+	struct tw_alarm alarm;
+	/* Under the lock of the queue. */
+	bool is_idle;
+	struct load_runner *next_idle;
+};
+
+/* Returns the list that has the load to run next, or NULL if none may run. */
+static struct list *load_queue_next(struct load_queue *queue)
+{
+	if (!list_is_empty(&queue->misses))
+		return &queue->misses;
+	return !list_is_empty(&queue->reloads) && queue->reloading < queue->reloading_most
+		       ? &queue->reloads
+		       : NULL;
+}
+
+/* Takes the first load out of a list that has one. */
+static struct tw_cache_loading *take_first_load(struct list *list)
+{
+	struct list *link = list_take_first(list);
+
+	list_init(link);
+	return list_entry(link, struct tw_cache_loading, of_queue);
+}
+
+static void runner_rest(struct load_runner *runner, struct load_queue *queue)
+{
+	if (runner->is_idle)
+		return;
+	runner->is_idle = true;
+	runner->next_idle = queue->idle;
+	queue->idle = runner;
+}
+
+/* Wakes an idle runner. Sets the alarm of another if none is idle, which shows whether the wheel
+ * goes on. Returns false if the wheel is stopped. */
+static bool load_queue_wake(struct load_queue *queue)
+{
+	struct load_runner *runner = queue->idle ? queue->idle : queue->runners;
+
+	if (runner->is_idle)
+		queue->idle = runner->next_idle;
+	runner->is_idle = false;
+	return tw_alarm_set(&runner->alarm, 0) == TW_OK;
+}
+
+static void runner_run(void *argument)
+{
+	struct load_runner *runner = argument;
+	struct load_queue *queue = &runner->cache->loads;
+	struct tw_cache_loading *loading = NULL;
+	bool is_reload;
+	struct list *list;
+
+	pthread_mutex_lock(&queue->lock);
+	/* One that is idle rested after it was woken: another has the load. */
+	list = runner->is_idle ? NULL : load_queue_next(queue);
+	is_reload = list == &queue->reloads;
+	queue->reloading += is_reload;
+	if (list)
+		loading = take_first_load(list);
+	else
+		runner_rest(runner, queue);
+	pthread_mutex_unlock(&queue->lock);
+	if (!loading)
+		return;
+	load_run_queued(runner->cache, loading, false);
+	pthread_mutex_lock(&queue->lock);
+	queue->reloading -= is_reload;
+	if (load_queue_next(queue))
+		(void)tw_alarm_set(&runner->alarm, 0);
+	else
+		runner_rest(runner, queue);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+bool load_queue_add(struct tw_cache *cache, struct tw_cache_loading *loading)
+{
+	struct load_queue *queue = &cache->loads;
+	bool is_open;
+
+	pthread_mutex_lock(&queue->lock);
+	list_append(loading->is_refresh ? &queue->reloads : &queue->misses, &loading->of_queue);
+	is_open = load_queue_wake(queue);
+	pthread_mutex_unlock(&queue->lock);
+	return is_open;
+}
+
+void load_queue_refuse(struct tw_cache *cache)
+{
+	struct load_queue *queue = &cache->loads;
+	struct tw_cache_loading *loading;
+
+	do {
+		pthread_mutex_lock(&queue->lock);
+		list_append_all(&queue->misses, &queue->reloads);
+		loading = list_is_empty(&queue->misses) ? NULL : take_first_load(&queue->misses);
+		pthread_mutex_unlock(&queue->lock);
+		if (loading)
+			load_run_queued(cache, loading, true);
+	} while (loading);
+}
+
+bool load_queue_take(struct tw_cache *cache, struct tw_cache_loading *loading)
+{
+	struct load_queue *queue = &cache->loads;
+	bool was_there;
+
+	pthread_mutex_lock(&queue->lock);
+	was_there = !list_is_empty(&loading->of_queue);
+	list_remove(&loading->of_queue);
+	list_init(&loading->of_queue);
+	pthread_mutex_unlock(&queue->lock);
+	if (was_there && loading->is_refresh) {
+		limit_give(&cache->refreshing);
+		loading->is_refresh = false;
+	}
+	return was_there;
+}
+
+/* ---- Reloads ---- */
+
+struct tw_cache_loading *load_list(struct tw_cache *cache, struct shard *shard,
+				   struct caller *loader, uint64_t hash, const void *key,
+				   size_t key_size, tw_duration now)
+{
+	struct tw_cache_loading *loading =
+		flights_add(&shard->flights, hash, key, key_size, loader);
+
+	if (!loading)
+		return NULL;
+	loading->cache = cache;
+	loading->shard = shard;
+	loading->listed = now;
+	shard->has_flights = true;
+	return loading;
+}
+
+/* Returns the key's entry if it is to be loaded again now, or NULL. */
+static struct tw_cache_entry *refresh_find(struct tw_cache *cache, struct shard *shard,
+					   uint64_t hash, const void *key, size_t key_size)
+	HOLDS(shard->lock)
+{
+	tw_duration now = tw_now(cache->shared.wheel);
+	const struct tw_cache_loading *loading = flights_find(&shard->flights, hash, key, key_size);
+	_Atomic uint64_t *slot;
+	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
+
+	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
+	    shared_is_closed(&cache->shared) || (loading && loading->state != FLIGHT_PAUSED))
+		return NULL;
+	return entry;
+}
+
+void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_t key_size)
+{
+	struct shard *shard = cache_shard(cache, hash);
+	struct tw_cache_loading *loading = NULL;
+	struct tw_cache_entry *entry;
+
+	if (limit_taken(&cache->refreshing) >= cache->refreshing.most ||
+	    !turn_lock_try(&shard->lock))
+		return;
+	entry = refresh_find(cache, shard, hash, key, key_size);
+	if (entry && limit_take(&cache->refreshing)) {
+		loading = load_list(cache, shard, NULL, hash, key, key_size,
+				    clock_read_real(CLOCK_MONOTONIC));
+		if (!loading)
+			limit_give(&cache->refreshing);
+	}
+	if (loading) {
+		loading->is_refresh = true;
+		time_store(&entry_age(entry)->refresh_at, TW_FOREVER);
+		if (!load_queue_add(cache, loading) && load_queue_take(cache, loading)) {
+			/* The wheel is stopped. No take has found the load, so it does not end. */
+			(void)flight_unlist(loading, &shard->flights);
+			flight_let_go(loading);
+		}
+	}
+	turn_lock_let_go(&shard->lock);
 }
 
 /* ---- The end of the cache ---- */
@@ -381,4 +577,43 @@ void loads_end(struct tw_cache *cache)
 			thread_back_off(&tries);
 	while (!loads_have_left(cache, entered))
 		thread_back_off(&tries);
+}
+
+enum tw_status loads_open(struct tw_cache *cache)
+{
+	struct load_queue *queue = &cache->loads;
+	unsigned count = cache->options.loaders;
+	enum tw_status status = TW_OK;
+
+	queue->runners = calloc(count, sizeof(*queue->runners));
+	if (!queue->runners)
+		return TW_NO_MEMORY;
+	queue->count = count;
+	queue->reloading_most = count > 1 ? count - 1 : 1;
+	pthread_mutex_init(&queue->lock, NULL);
+	list_init(&queue->misses);
+	list_init(&queue->reloads);
+	for (unsigned i = 0; i < count && status == TW_OK; i++) {
+		struct load_runner *runner = &queue->runners[i];
+
+		runner->cache = cache;
+		runner_rest(runner, queue);
+		status = tw_alarm_init(cache->shared.wheel, &runner->alarm, runner_run, runner);
+	}
+	return status;
+}
+
+void loads_stop(struct tw_cache *cache)
+{
+	for (unsigned i = 0; i < cache->loads.count; i++)
+		(void)tw_alarm_destroy(&cache->loads.runners[i].alarm);
+}
+
+void loads_close(struct tw_cache *cache)
+{
+	if (!cache->loads.runners)
+		return;
+	loads_stop(cache);
+	pthread_mutex_destroy(&cache->loads.lock);
+	free(cache->loads.runners);
 }

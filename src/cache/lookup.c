@@ -20,7 +20,7 @@
  * Linearization: the load of the slot; of what has expired, the last load of its deadline.
  */
 #include "lookup.h"
-#include "load_queue.h"
+#include "load.h"
 
 #include <string.h>
 
@@ -535,26 +535,4 @@ enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup 
 	if (found)
 		*found = sum;
 	return TW_OK;
-}
-
-/* ---- Past its deadline ---- */
-
-const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
-					     uint64_t hash, const void *key, size_t key_size,
-					     tw_duration now)
-{
-	struct tw_cache_entry *old;
-	_Atomic uint64_t *slot;
-	tw_duration deadline;
-
-	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
-		return NULL;
-	old = table_find(shard_table(shard), hash, key, key_size, &slot);
-	if (!old || !entry_try_to_expire(old, now, &deadline) ||
-	    !entry_is_stale(old, deadline, now, cache->shared.stale))
-		return NULL;
-	/* The use counts, also before the hash comes up. */
-	shard_keep_stale(shard, old);
-	policy_use(&shard->policy, old);
-	return tw_cache_entry_pin(old);
 }

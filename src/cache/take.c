@@ -9,7 +9,6 @@
 
 #include "base/thread.h"
 #include "load.h"
-#include "load_queue.h"
 #include "lookup.h"
 
 struct take {
@@ -101,8 +100,8 @@ static enum take_next take_join(struct take *take, struct caller *loader, tw_dur
 		take_fail(take, loading->status);
 		return TAKE_ENDS;
 	}
-	take->loading = cache_list_load(cache, take->shard, loader, take->hash, take->key,
-					take->key_size, now);
+	take->loading =
+		load_list(cache, take->shard, loader, take->hash, take->key, take->key_size, now);
 	take->status = TW_NO_MEMORY;
 	return take->loading ? TAKE_LOADS : TAKE_ENDS;
 }
@@ -263,7 +262,7 @@ static bool take_asks(struct take *take, struct asker *asker)
 	caller_count(take->caller, COUNT_LOAD_WAITS, next == TAKE_WAITS);
 	if (next == TAKE_LOADS || (next == TAKE_WAITS && take->loading->is_refresh &&
 				   load_queue_take(cache, take->loading)))
-		is_open = load_queue_add(&cache->loads, take->loading);
+		is_open = load_queue_add(cache, take->loading);
 	turn_lock_let_go(&take->shard->lock);
 	if (!is_open)
 		load_queue_refuse(cache);

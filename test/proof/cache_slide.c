@@ -101,14 +101,14 @@ static void move(void)
 static void *touch_run(void *argument)
 {
 	struct tw_cache_value value = {.expire = LIFETIME};
-	struct change change = {.shard = &shard, .entry = entry, .now = NOW};
+	struct change change = {.cache = &cache, .shard = &shard, .entry = entry, .now = NOW};
 
 	if (MOVES) {
 		move();
 		change.entry = copy;
 	}
 	if (MOVES < 2)
-		(void)change_touch(&change, &cache, NULL, &value);
+		(void)change_touch(&change, &value);
 	return argument;
 }
 
