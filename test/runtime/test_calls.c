@@ -2,26 +2,17 @@
 /* Each public call is tested with bad arguments, for keys, after a stop, and after a fork. */
 #include "support/test.h"
 
-#include "support/recorder.h"
+#include "support/script.h"
 #include "support/stats.h"
-
-#include <timingwheel/cron.h>
 
 TEST(once, every_status_has_its_name_and_a_text)
 {
 	assert_int_equal(TW_OK, 0);
-	assert_string_equal(tw_status_name(TW_OK), "TW_OK");
-	assert_string_equal(tw_status_name(TW_INVALID), "TW_INVALID");
-	assert_string_equal(tw_status_name(TW_CLOSED), "TW_CLOSED");
-	assert_string_equal(tw_status_name(TW_FULL), "TW_FULL");
-	assert_string_equal(tw_status_name(TW_NO_MEMORY), "TW_NO_MEMORY");
-	assert_string_equal(tw_status_name(TW_NOT_FOUND), "TW_NOT_FOUND");
-	assert_string_equal(tw_status_name(TW_RUNNING), "TW_RUNNING");
-	assert_string_equal(tw_status_name(TW_EXISTS), "TW_EXISTS");
-	assert_string_equal(tw_status_name(TW_SYSTEM), "TW_SYSTEM");
-#define ASSERT_TEXT(name, text) assert_string_equal(tw_status_text(name), text);
-	TW_STATUS_LIST(ASSERT_TEXT)
-#undef ASSERT_TEXT
+#define ASSERT_TEXTS(name, text)                          \
+	assert_string_equal(tw_status_name(name), #name); \
+	assert_string_equal(tw_status_text(name), text);
+	TW_STATUS_LIST(ASSERT_TEXTS)
+#undef ASSERT_TEXTS
 }
 
 TEST(once, number_that_is_no_status_is_unknown)
@@ -60,57 +51,35 @@ TEST(once, create_refuses_bad_arguments_and_leaves_no_wheel)
 	assert_create_refuses(-1, 10, record_execute, NULL);
 	assert_create_refuses(INT64_MIN, 10, record_execute, NULL);
 	assert_create_refuses(INTERVAL, 0, record_execute, NULL);
+	assert_create_refuses(INTERVAL, TW_SLOTS_MAX + 1, record_execute, NULL);
+	assert_create_refuses(INTERVAL, SIZE_MAX, record_execute, NULL);
 	assert_status(tw_create(NULL, INTERVAL, 10, record_execute, NULL), TW_INVALID);
 }
 
 TEST(once, create_refuses_options_out_of_range)
 {
-	struct tw_options layout = {.layout = (enum tw_layout)(TW_LAYOUT_ROUNDS + 1)};
-	struct tw_options clock = {.clock = (enum tw_clock)(TW_CLOCK_MANUAL + 1)};
-	struct tw_options drive = {.drive = (enum tw_drive)(TW_DRIVE_CALLER + 1)};
-	struct tw_options when_full = {.when_full = (enum tw_when_full)(TW_WHEN_FULL_FAIL + 1)};
-	struct tw_options too_few_workers = {.workers = TW_WORKERS_INLINE - 1};
-	struct tw_options too_many_workers = {.workers = TW_WORKERS_MAX + 1};
-	struct tw_options too_many_at_most = {.max_workers = TW_WORKERS_MAX + 1};
-	struct tw_options fewer_at_most = {.workers = 3, .max_workers = 2};
-	struct tw_options negative_at_most = {.max_workers = -1};
-	struct tw_options inline_at_most = {.workers = TW_WORKERS_INLINE, .max_workers = 1};
-	struct tw_options negative_patience = {.patience_for_worker = -1};
+	static const struct tw_options wrong[] = {
+		{.layout = (enum tw_layout)(TW_LAYOUT_ROUNDS + 1)},
+		{.clock = (enum tw_clock)(TW_CLOCK_MANUAL + 1)},
+		{.drive = (enum tw_drive)(TW_DRIVE_CALLER + 1)},
+		{.when_full = (enum tw_when_full)(TW_WHEN_FULL_FAIL + 1)},
+		{.workers = TW_WORKERS_INLINE - 1},
+		{.workers = TW_WORKERS_MAX + 1},
+		{.max_workers = TW_WORKERS_MAX + 1},
+		{.workers = 3, .max_workers = 2},
+		{.max_workers = -1},
+		{.workers = TW_WORKERS_INLINE, .max_workers = 1},
+		{.patience_for_worker = -1},
+		{.queue_capacity = TW_QUEUE_CAPACITY_MAX + 1},
+		{.queue_capacity = SIZE_MAX},
+		{.reserved = {1}},
+		{.reserved = {0, 1}},
+		{.reserved = {0, 0, 1}},
+		{.reserved = {0, 0, 0, 1}},
+	};
 
-	assert_create_refuses(INTERVAL, 10, record_execute, &layout);
-	assert_create_refuses(INTERVAL, 10, record_execute, &clock);
-	assert_create_refuses(INTERVAL, 10, record_execute, &drive);
-	assert_create_refuses(INTERVAL, 10, record_execute, &when_full);
-	assert_create_refuses(INTERVAL, 10, record_execute, &too_few_workers);
-	assert_create_refuses(INTERVAL, 10, record_execute, &too_many_workers);
-	assert_create_refuses(INTERVAL, 10, record_execute, &too_many_at_most);
-	assert_create_refuses(INTERVAL, 10, record_execute, &fewer_at_most);
-	assert_create_refuses(INTERVAL, 10, record_execute, &negative_at_most);
-	assert_create_refuses(INTERVAL, 10, record_execute, &inline_at_most);
-	assert_create_refuses(INTERVAL, 10, record_execute, &negative_patience);
-}
-
-TEST(once, create_refuses_options_with_a_reserved_field)
-{
-	for (int i = 0; i < 4; i++) {
-		struct tw_options options = {0};
-
-		options.reserved[i] = 1;
-		assert_create_refuses(INTERVAL, 10, record_execute, &options);
-	}
-}
-
-TEST(inline, create_refuses_sizes_beyond_the_limits)
-{
-	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout};
-	struct tw_options long_queue = {.queue_capacity = TW_QUEUE_CAPACITY_MAX + 1};
-	struct tw_options longest_queue = {.queue_capacity = SIZE_MAX};
-
-	assert_create_refuses(INTERVAL, TW_SLOTS_MAX + 1, record_execute, &options);
-	assert_create_refuses(INTERVAL, SIZE_MAX, record_execute, &options);
-	assert_create_refuses(INTERVAL, 10, record_execute, &long_queue);
-	assert_create_refuses(INTERVAL, 10, record_execute, &longest_queue);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_create_refuses(INTERVAL, 10, record_execute, &wrong[i]);
 }
 
 TEST(everywhere, wheel_of_most_slots_works)
@@ -179,17 +148,6 @@ TEST(everywhere, name_of_any_length_is_fine)
 	}
 }
 
-static int visit_nothing(void *context, const struct tw_pending_timer *timer)
-{
-	fail_msg("a timer is reported");
-	return 0;
-}
-
-static void write_nothing(void *context, const char *text, size_t size)
-{
-	fail_msg("text is written");
-}
-
 static void run_nothing(void *argument)
 {
 	fail_msg("a task runs");
@@ -198,15 +156,6 @@ static void run_nothing(void *argument)
 static tw_duration next_hour(void *argument, tw_duration previous)
 {
 	return previous + TW_HOUR;
-}
-
-static const struct tw_cron *hourly(void)
-{
-	static struct tw_cron *cron;
-
-	if (!cron)
-		assert_status(tw_cron_create(&cron, "@hourly", NULL, NULL), TW_OK);
-	return cron;
 }
 
 /* An answer is a call as it is written, and its status. */
@@ -219,99 +168,53 @@ struct answer {
 	{                   \
 #call, call \
 	}
-enum { ANSWERS_MOST = 40 };
 
-/* Returns the first call with another answer, or NULL. The last row has no call. */
-static const char *other_answer(const struct answer *answers, enum tw_status expected)
-{
-	while (answers->call && answers->status == expected)
-		answers++;
-	return answers->call;
-}
-
+/* Checks the status of each. The last row has no call. */
 static void assert_answers(const struct answer *answers, enum tw_status expected)
 {
-	const char *other = other_answer(answers, expected);
-
-	if (other)
-		fail_msg("not %s: %s", tw_status_name(expected), other);
+	for (; answers->call; answers++)
+		if (answers->status != expected)
+			fail_msg("not %s: %s", tw_status_name(expected), answers->call);
 }
 
-/* These calls end with the wheel. Their arguments are right, but perhaps for wheel and alarm. */
-static void make_calls(struct tw_wheel *wheel, struct tw_alarm *alarm,
-		       struct answer answers[ANSWERS_MOST])
+/* Makes each call for the wheel, perhaps NULL. Returns whether one has another answer than this. */
+static bool one_answers_otherwise(const struct variant *variant, struct tw_wheel *wheel,
+				  struct script *script, const char *expected, const char *if_works)
 {
-	static char long_key[100];
-	struct tw_timer timers[4] = {{77}, {77}, {77}, {77}};
-	struct tw_timer timer = {1};
-	struct tw_alarm other;
-	tw_duration left = 77;
-	void *value = NULL;
-	const struct answer made[ANSWERS_MOST] = {
-		ANSWER(tw_set_timer(wheel, "any", 3, VALUE(9), INTERVAL)),
-		ANSWER(tw_set_timer(wheel, long_key, 100, VALUE(9), INTERVAL)),
-		ANSWER(tw_add_timer(wheel, "any", 3, VALUE(9), INTERVAL)),
-		ANSWER(tw_move_timer(wheel, "any", 3, INTERVAL)),
-		ANSWER(tw_move_timer(wheel, long_key, 100, INTERVAL)),
-		ANSWER(tw_remove_timer(wheel, "any", 3)),
-		ANSWER(tw_take_timer(wheel, "any", 3, &value)),
-		ANSWER(tw_contains(wheel, "any", 3, &left)),
-		ANSWER(tw_drain(wheel, record_drain, NULL)),
-		ANSWER(tw_each(wheel, visit_nothing, NULL)),
-		ANSWER(tw_after_func(wheel, 0, run_nothing, NULL, NULL)),
-		ANSWER(tw_after_func(wheel, 0, run_nothing, NULL, &timers[0])),
-		ANSWER(tw_every(wheel, 0, 1, TW_MISSED_SKIP, run_nothing, NULL, NULL)),
-		ANSWER(tw_every(wheel, 0, 1, TW_MISSED_SKIP, run_nothing, NULL, &timers[1])),
-		ANSWER(tw_schedule_func(wheel, next_hour, run_nothing, NULL, NULL)),
-		ANSWER(tw_schedule_func(wheel, next_hour, run_nothing, NULL, &timers[2])),
-		ANSWER(tw_schedule_cron(wheel, hourly(), run_nothing, NULL, &timers[3])),
-		ANSWER(tw_timer_stop(wheel, timer)),
-		ANSWER(tw_timer_stop_wait(wheel, timer)),
-		ANSWER(tw_timer_take(wheel, timer, &value)),
-		ANSWER(tw_timer_reset(wheel, timer, INTERVAL)),
-		ANSWER(tw_timer_remaining(wheel, timer, &left)),
-		ANSWER(tw_alarm_init(wheel, &other, run_nothing, NULL)),
-		ANSWER(tw_alarm_set(alarm, 0)),
-		ANSWER(tw_alarm_set_at(alarm, 0)),
-		ANSWER(tw_alarm_stop(alarm)),
-		ANSWER(tw_flush(wheel)),
-		ANSWER(tw_advance(wheel, 0)),
-		ANSWER(tw_advance(wheel, INTERVAL * 100)),
-		ANSWER(tw_stop(wheel)),
-	};
+	char answer[SCRIPT_ANSWER];
+	bool is_wrong = false;
 
-	memcpy(answers, made, sizeof(made));
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(timers[i].id, 0);
-	assert_null(value);
-	assert_int_equal(left, 77);
-}
+	for (const struct script_call *call = wheel_calls; call->step; call++) {
+		const char *right = call->trait == CALL_WORKS_STOPPED ? if_works : expected;
 
-/* These calls also have an answer when the wheel is stopped. */
-static void make_calls_about_it(struct tw_wheel *wheel, struct answer answers[ANSWERS_MOST])
-{
-	struct tw_stats stats;
-	const struct answer made[ANSWERS_MOST] = {
-		ANSWER(tw_wait_idle(wheel)),
-		ANSWER(tw_wait_idle_until(wheel, TW_FOREVER)),
-		ANSWER(tw_get_stats(wheel, &stats)),
-	};
-
-	memcpy(answers, made, sizeof(made));
+		/* An alarm has its own wheel. */
+		if (!script_has_call(variant, call) ||
+		    (!wheel && strncmp(call->step, "set_at", 6) == 0))
+			continue;
+		script_answer(script, wheel, call->step, answer);
+		if (strcmp(answer, right) == 0)
+			continue;
+		print_error("%s: %s, not %s\n", call->step, answer, right);
+		is_wrong = true;
+	}
+	return is_wrong;
 }
 
 TEST(once, calls_without_a_wheel_are_invalid)
 {
 	static struct tw_alarm never_made;
-	struct answer answers[ANSWERS_MOST];
+	struct script *script = script_open(&levels_inline, (struct tw_options){0});
+	const struct answer answers[] = {
+		ANSWER(tw_alarm_init(NULL, &never_made, run_nothing, NULL)),
+		ANSWER(tw_alarm_set(NULL, 0)),
+		ANSWER(tw_alarm_set_at(NULL, 0)),
+		ANSWER(tw_alarm_stop(NULL)),
+		ANSWER(tw_alarm_close(NULL, run_nothing)),
+		{NULL, TW_INVALID},
+	};
 
-	make_calls(NULL, NULL, answers);
+	assert_false(one_answers_otherwise(&levels_inline, NULL, script, "INVALID", "INVALID"));
 	assert_answers(answers, TW_INVALID);
-	make_calls_about_it(NULL, answers);
-	assert_answers(answers, TW_INVALID);
-	assert_status(tw_poll(NULL, NULL), TW_INVALID);
-	assert_status(tw_write_metrics(NULL, write_nothing, NULL, NULL), TW_INVALID);
-	assert_status(tw_alarm_close(NULL, run_nothing), TW_INVALID);
 	assert_status(tw_alarm_destroy(NULL), TW_OK);
 	assert_status(tw_alarm_destroy(&never_made), TW_OK);
 	assert_int_equal(tw_pending(NULL), 0);
@@ -319,6 +222,7 @@ TEST(once, calls_without_a_wheel_are_invalid)
 	assert_int_equal(tw_clock_of(NULL), TW_CLOCK_MONOTONIC);
 	assert_int_equal(tw_interval_of(NULL), 0);
 	assert_status(tw_destroy(NULL), TW_OK);
+	script_close(script, "without a wheel", __FILE__, __LINE__);
 }
 
 RECORDED(everywhere, bad_arguments_are_refused_and_change_nothing)
@@ -397,18 +301,7 @@ TEST(once, size_of_an_alarm_stays)
 	assert_int_equal(sizeof(struct tw_alarm), 104);
 }
 
-TEST(once, poll_is_for_wheels_without_an_owner_thread)
-{
-	struct recorder *driven = recorder_open(&levels_inline, 10);
-	struct recorder *owned = recorder_open(&levels_threads, 10);
-	tw_duration until_next;
-
-	assert_status(tw_poll(driven->wheel, NULL), TW_OK);
-	assert_status(tw_poll(driven->wheel, &until_next), TW_OK);
-	assert_status(tw_poll(owned->wheel, &until_next), TW_INVALID);
-	recorder_close(driven);
-	recorder_close(owned);
-}
+SCRIPT(with_owner, poll_is_for_wheels_without_an_owner_thread, "poll = INVALID")
 
 RECORDED(everywhere, any_value_is_given_back_as_it_was)
 {
@@ -496,34 +389,13 @@ RECORDED(everywhere, keys_of_all_sizes_work)
 	}
 }
 
-RECORDED(everywhere, unknown_keys_are_left_alone)
-{
-	tw_duration remaining = 77;
+SCRIPT(everywhere, unknown_keys_are_left_alone,
+       "move none 3; move none 0.5; remove none; left none = NOT_FOUND; pass 5; pending = 0")
 
-	move_timer(recorder, "none", INTERVAL * 3);
-	move_timer(recorder, "none", INTERVAL / 2);
-	remove_timer(recorder, "none");
-	assert_status(tw_contains(recorder->wheel, "none", 4, &remaining), TW_NOT_FOUND);
-	pass_ticks(recorder, 5);
-	assert_int_equal(event_count(recorder), 0);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-RECORDED(everywhere, contains_follows_set_fire_remove_and_drain)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-
-	set_timer(recorder, "any", 1, INTERVAL);
-	assert_status(tw_contains(wheel, "any", 3, NULL), TW_OK);
-	pass_ticks(recorder, 1);
-	assert_status(tw_contains(wheel, "any", 3, NULL), TW_NOT_FOUND);
-	set_timer(recorder, "any", 2, INTERVAL);
-	remove_timer(recorder, "any");
-	assert_status(tw_contains(wheel, "any", 3, NULL), TW_NOT_FOUND);
-	set_timer(recorder, "any", 3, INTERVAL);
-	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
-	assert_status(tw_contains(wheel, "any", 3, NULL), TW_NOT_FOUND);
-}
+SCRIPT(everywhere, contains_follows_set_fire_remove_and_drain,
+       "set a 1; left a = any; pass 1 -> a@1; left a = NOT_FOUND;"
+       "set a1 1; remove a; left a = NOT_FOUND; set a2 1; drain; left a = NOT_FOUND;"
+       "idle -> a1:removed a2:drained")
 
 RECORDED(everywhere, destroy_releases_pending_timers)
 {
@@ -592,26 +464,16 @@ RECORDED(everywhere, without_release_keys_of_all_sizes_are_replaced, .release = 
 	assert_int_equal(stats_of_wheel(recorder->wheel).replaced, 2 * KEY_SIZES);
 }
 
-RECORDED(everywhere, stopped_wheel_answers_closed)
+TEST(everywhere, stopped_wheel_answers_closed)
 {
-	struct tw_wheel *wheel = recorder->wheel;
-	struct answer answers[ANSWERS_MOST];
-	struct tw_alarm alarm;
+	struct script *script = script_open(*state, (struct tw_options){0});
 
-	assert_status(tw_alarm_init(wheel, &alarm, run_nothing, NULL), TW_OK);
-	set_timer(recorder, "any", 1, INTERVAL);
-	assert_status(tw_stop(wheel), TW_OK);
-	make_calls(wheel, &alarm, answers);
-	assert_answers(answers, TW_CLOSED);
-	if (recorder->variant->drive == TW_DRIVE_CALLER)
-		assert_status(tw_poll(wheel, NULL), TW_CLOSED);
-	make_calls_about_it(wheel, answers);
-	assert_answers(answers, TW_OK);
-	assert_int_equal(stats_of_wheel(wheel).stopped, 1);
-	assert_int_equal(tw_pending(wheel), 0);
-	assert_released(recorder, 1, TW_STOPPED);
-	assert_int_equal(event_count(recorder), 1);
-	tw_alarm_destroy(&alarm);
+	script_make(script, SCRIPT_STAGE "; stop -> a:stopped L1:stopped b:stopped p:stopped"
+					 " q:stopped");
+	assert_false(one_answers_otherwise(*state, script_wheel(script), script, "CLOSED", "OK"));
+	assert_int_equal(stats_of_wheel(script_wheel(script)).stopped, 5);
+	script_make(script, "pending = 0; idle");
+	script_close(script, "stop", __FILE__, __LINE__);
 }
 
 RECORDED(everywhere, reserved_fields_of_statistics_become_0)
@@ -624,57 +486,33 @@ RECORDED(everywhere, reserved_fields_of_statistics_become_0)
 		assert_int_equal(stats.reserved[i], 0);
 }
 
-/* Runs in a fork's child. Says whether a call answers otherwise than it should, and which. */
-static bool child_is_wrong(struct recorder *recorder, struct tw_alarm *alarm)
-{
-	struct answer answers[2 * ANSWERS_MOST];
-	struct tw_wheel *wheel = recorder->wheel;
-	const char *other[2];
-
-	make_calls(wheel, alarm, answers);
-	make_calls_about_it(wheel, answers + ANSWERS_MOST);
-	for (int i = 0; i < 2; i++) {
-		other[i] = other_answer(answers + i * ANSWERS_MOST, TW_CLOSED);
-		if (other[i])
-			print_error("not TW_CLOSED: %s\n", other[i]);
-	}
-	tw_pending(wheel);
-	tw_now(wheel);
-	return other[0] || other[1] || tw_alarm_close(alarm, run_nothing) != TW_CLOSED ||
-	       tw_alarm_destroy(alarm) != TW_CLOSED ||
-	       (recorder->variant->drive == TW_DRIVE_CALLER && tw_poll(wheel, NULL) != TW_CLOSED) ||
-	       tw_write_metrics(wheel, write_nothing, NULL, NULL) != TW_CLOSED ||
-	       tw_destroy(wheel) != TW_CLOSED || event_count(recorder) != 0;
-}
-
 TEST(everywhere, in_a_forks_child_every_call_answers_closed_and_the_parent_goes_on)
 {
-	atomic_int closings = 0;
-	struct recorder *recorder;
-	struct tw_alarm timer;
+	struct script *script;
+	struct tw_wheel *wheel;
 	int exit_status;
 	pid_t child;
 
 	if (!TEST_CAN_FORK)
 		TEST_SKIP("a fork is tried without the thread sanitizer");
-	recorder = recorder_open(*state, 10);
-	assert_status(tw_alarm_init(recorder->wheel, &timer, run_nothing, &closings), TW_OK);
-	set_timer(recorder, "any", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL * 2);
-	flush_wheel(recorder);
+	script = script_open(*state, (struct tw_options){0});
+	script_make(script, SCRIPT_STAGE);
+	wheel = script_wheel(script);
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (child == 0) {
 		alarm(60);
-		_exit(child_is_wrong(recorder, &timer));
+		tw_pending(wheel);
+		tw_now(wheel);
+		if (one_answers_otherwise(*state, wheel, script, "CLOSED", "CLOSED"))
+			_exit(1);
+		script_make(script,
+			    "close x = CLOSED; destroy x = CLOSED; events = 0; destroy = CLOSED");
+		_exit(script_is_wrong(script));
 	}
 	assert_int_equal(waitpid(child, &exit_status, 0), child);
 	assert_true(WIFEXITED(exit_status));
 	assert_int_equal(WEXITSTATUS(exit_status), 0);
-	assert_status(tw_alarm_close(&timer, count_run), TW_OK);
-	pass_ticks(recorder, 2);
-	assert_int_equal(atomic_load(&closings), 1);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_executed_at(recorder, 2, INTERVAL * 2);
-	recorder_close(recorder);
+	script_make(script, "close x -> x:closed; set a1 1 -> a:replaced; pass 1 -> a1@1");
+	script_close(script, "fork", __FILE__, __LINE__);
 }

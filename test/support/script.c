@@ -9,11 +9,12 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <timingwheel/cron.h>
 
 #include "gate.h"
 #include "inside.h"
 
-enum { THINGS = 40, EVENTS = 600, ACTS = 4, WORDS = 16, ASKED = 12, TEXT = 80 };
+enum { THINGS = 40, EVENTS = 600, ACTS = 4, WORDS = 16, ASKED = 12, TEXT = 80, LONG_KEY = 1000 };
 
 enum thing_kind { KEYED, HANDLE, ALARM };
 
@@ -22,7 +23,8 @@ struct thing {
 	struct script *script;
 	enum thing_kind kind;
 	char name[TEXT / 2];
-	size_t key_size; /* the name's first bytes are the key */
+	char key[LONG_KEY]; /* the name's first bytes, and zeros after a capital letter */
+	size_t key_size;
 	struct tw_timer timer;
 	struct tw_alarm alarm;
 	atomic_uint owed; /* times that it has been accepted by key and has not come back */
@@ -41,6 +43,7 @@ struct thing {
 
 struct script {
 	struct tw_wheel *wheel;
+	struct tw_cron *hourly;
 	bool is_ordered;
 	pthread_mutex_t lock;
 	struct thing things[THINGS];
@@ -152,6 +155,9 @@ static struct thing *find_thing(struct script *script, const char *name)
 		assert(strlen(name) < sizeof(thing->name));
 		strcpy(thing->name, name);
 		thing->key_size = strcspn(name, "0123456789");
+		memcpy(thing->key, name, thing->key_size);
+		if (isupper((unsigned char)*name))
+			thing->key_size = LONG_KEY;
 		gate_init(&thing->gate);
 	}
 	pthread_mutex_unlock(&script->lock);
@@ -181,7 +187,7 @@ static bool is_task_of(const struct tw_task *task, const struct thing *thing, bo
 		return false;
 	if (thing->kind == KEYED)
 		return task->key_size == thing->key_size && task->timer.id == 0 && !task->run &&
-		       memcmp(task->key, thing->name, thing->key_size) == 0;
+		       memcmp(task->key, thing->key, thing->key_size) == 0;
 	/* The call that makes the timer may not have returned yet. */
 	return task->key_size == 0 && (thing->kind == ALARM || runs ||
 				       (task->run == run && task->timer.id == thing->timer.id));
@@ -325,10 +331,13 @@ static size_t events_to_compare(struct script *script)
 
 /* ---- Calls. Each returns its status, which is the answer unless it writes another ---- */
 
+/* The time was -1 before the call. */
 static enum tw_status answer_time(struct call *call, enum tw_status status, tw_duration time)
 {
 	if (status == TW_OK)
 		write_time(call->answer, sizeof(call->answer), time);
+	else if (time != -1)
+		script_fail(call->script, "a call that fails writes a time");
 	return status;
 }
 
@@ -354,7 +363,7 @@ static enum tw_status call_set(struct call *call)
 	/* The task may come before the answer. */
 	atomic_fetch_add(&thing->owed, 1);
 	status = (*call->words[0] == 'a' ? tw_add_timer : tw_set_timer)(
-		call->wheel, thing->name, thing->key_size, thing, call_time(call, 2));
+		call->wheel, thing->key, thing->key_size, thing, call_time(call, 2));
 	if (status != TW_OK)
 		atomic_fetch_sub(&thing->owed, 1);
 	return status;
@@ -367,13 +376,13 @@ static enum tw_status call_set_at(struct call *call)
 
 static enum tw_status call_move(struct call *call)
 {
-	return tw_move_timer(call->wheel, call->thing->name, call->thing->key_size,
+	return tw_move_timer(call->wheel, call->thing->key, call->thing->key_size,
 			     call_time(call, 2));
 }
 
 static enum tw_status call_remove(struct call *call)
 {
-	return tw_remove_timer(call->wheel, call->thing->name, call->thing->key_size);
+	return tw_remove_timer(call->wheel, call->thing->key, call->thing->key_size);
 }
 
 static enum tw_status call_take(struct call *call)
@@ -385,7 +394,9 @@ static enum tw_status call_take(struct call *call)
 	if (thing->kind == HANDLE)
 		status = tw_timer_take(call->wheel, thing->timer, &value);
 	else
-		status = tw_take_timer(call->wheel, thing->name, thing->key_size, &value);
+		status = tw_take_timer(call->wheel, thing->key, thing->key_size, &value);
+	if ((status == TW_OK || status == TW_REARMED) != (value != NULL))
+		script_fail(call->script, "a take has no value, or one although it fails");
 	if (!value)
 		return status;
 	thing = value;
@@ -405,8 +416,16 @@ static enum tw_status call_left(struct call *call)
 	if (thing->kind == HANDLE)
 		status = tw_timer_remaining(call->wheel, thing->timer, &left);
 	else
-		status = tw_contains(call->wheel, thing->name, thing->key_size, &left);
+		status = tw_contains(call->wheel, thing->key, thing->key_size, &left);
 	return answer_time(call, status, left);
+}
+
+/* Returns where the call writes the handle, which is not there yet. */
+static struct tw_timer *handle_of(struct call *call)
+{
+	call->thing->kind = HANDLE;
+	call->thing->timer.id = 77;
+	return &call->thing->timer;
 }
 
 /* A timer that is refused has no handle. */
@@ -419,9 +438,8 @@ static enum tw_status made(struct call *call, enum tw_status status)
 
 static enum tw_status call_after(struct call *call)
 {
-	call->thing->kind = HANDLE;
 	return made(call, tw_after_func(call->wheel, call_time(call, 2), run, call->thing,
-					&call->thing->timer));
+					handle_of(call)));
 }
 
 static enum tw_status call_every(struct call *call)
@@ -430,20 +448,25 @@ static enum tw_status call_every(struct call *call)
 
 	if (call->count > 4)
 		missed = call->words[4][0] == 'd' ? TW_MISSED_DELAY : TW_MISSED_SKIP;
-	call->thing->kind = HANDLE;
 	return made(call, tw_every(call->wheel, call_time(call, 2), call_time(call, 3), missed, run,
-				   call->thing, &call->thing->timer));
+				   call->thing, handle_of(call)));
 }
 
 static enum tw_status call_schedule(struct call *call)
 {
 	struct thing *thing = call->thing;
 
-	thing->kind = HANDLE;
 	thing->times_asked = 0;
 	for (int i = 2; i < call->count; i++)
 		thing->deadlines[i - 2] = call_time(call, i);
-	return made(call, tw_schedule_func(call->wheel, next, run, thing, &thing->timer));
+	return made(call, tw_schedule_func(call->wheel, next, run, thing, handle_of(call)));
+}
+
+/* The timer comes at the next full hour of the calendar. */
+static enum tw_status call_cron(struct call *call)
+{
+	return made(call, tw_schedule_cron(call->wheel, call->script->hourly, run, call->thing,
+					   handle_of(call)));
 }
 
 static enum tw_status call_asked(struct call *call)
@@ -554,6 +577,27 @@ static enum tw_status call_idle(struct call *call)
 	return tw_wait_idle(call->wheel);
 }
 
+static enum tw_status call_until(struct call *call)
+{
+	return tw_wait_idle_until(call->wheel, call_time(call, 1));
+}
+
+static enum tw_status call_stats(struct call *call)
+{
+	struct tw_stats stats;
+
+	return tw_get_stats(call->wheel, &stats);
+}
+
+static void ignore_text(void *context, const char *text, size_t size)
+{
+}
+
+static enum tw_status call_metrics(struct call *call)
+{
+	return tw_write_metrics(call->wheel, ignore_text, NULL, NULL);
+}
+
 static enum tw_status call_clock(struct call *call)
 {
 	return tw_advance(call->wheel, call_time(call, 1));
@@ -592,18 +636,62 @@ static const struct verb {
 	const char *name;
 	enum tw_status (*call)(struct call *call);
 } verbs[] = {
-	{"set", call_set},       {"add", call_set},         {"move", call_move},
-	{"remove", call_remove}, {"take", call_take},       {"left", call_left},
-	{"after", call_after},   {"every", call_every},     {"schedule", call_schedule},
-	{"asked", call_asked},   {"stop", call_stop},       {"stop_wait", call_stop_wait},
-	{"reset", call_reset},   {"alarm", call_alarm},     {"set_at", call_set_at},
-	{"close", call_close},   {"destroy", call_destroy}, {"drain", call_drain},
-	{"flush", call_flush},   {"poll", call_poll},       {"pending", call_pending},
-	{"places", call_places}, {"clock", call_clock},     {"pass", call_pass},
-	{"advance", call_clock}, {"idle", call_idle},       {"wait", call_idle},
-	{"hold", call_hold},     {"reached", call_reached}, {"go", call_go},
-	{"now", call_now},       {"events", call_events},   {"walk", call_walk},
+	{"set", call_set},         {"add", call_set},         {"move", call_move},
+	{"remove", call_remove},   {"take", call_take},       {"left", call_left},
+	{"after", call_after},     {"every", call_every},     {"schedule", call_schedule},
+	{"asked", call_asked},     {"stop", call_stop},       {"stop_wait", call_stop_wait},
+	{"reset", call_reset},     {"alarm", call_alarm},     {"set_at", call_set_at},
+	{"close", call_close},     {"destroy", call_destroy}, {"drain", call_drain},
+	{"flush", call_flush},     {"poll", call_poll},       {"pending", call_pending},
+	{"places", call_places},   {"clock", call_clock},     {"pass", call_pass},
+	{"advance", call_clock},   {"idle", call_idle},       {"wait", call_idle},
+	{"hold", call_hold},       {"reached", call_reached}, {"go", call_go},
+	{"now", call_now},         {"events", call_events},   {"walk", call_walk},
+	{"cron", call_cron},       {"until", call_until},     {"stats", call_stats},
+	{"metrics", call_metrics},
 };
+
+const struct script_call wheel_calls[] = {
+	{"set new 1h", "OK", CALL_ALLOCATES},
+	{"set M1 1h", "OK", CALL_ALLOCATES},
+	{"set L2 1h", "OK", CALL_PLAIN},
+	{"add new 1h", "OK", CALL_ALLOCATES},
+	{"add M1 1h", "OK", CALL_ALLOCATES},
+	{"take L1", "L1", CALL_PLAIN},
+	{"move L1 2h", "OK", CALL_PLAIN},
+	{"remove L1", "OK", CALL_PLAIN},
+	{"left L1", "3600000", CALL_PLAIN},
+	{"after r 1h", "OK", CALL_ALLOCATES},
+	{"every r 1h 1h", "OK", CALL_ALLOCATES},
+	{"schedule r 1h 2h", "OK", CALL_ALLOCATES},
+	{"cron r", "OK", CALL_ALLOCATES},
+	{"stop p", "OK", CALL_PLAIN},
+	{"stop_wait p", "OK", CALL_PLAIN},
+	{"take p", "p", CALL_PLAIN},
+	{"reset p 9", "OK", CALL_PLAIN},
+	{"left p", "3600000", CALL_PLAIN},
+	{"alarm y", "OK", CALL_PLAIN},
+	{"set x 1h", "OK", CALL_PLAIN},
+	{"set_at x 1h", "OK", CALL_PLAIN},
+	{"stop x", "NOT_FOUND", CALL_PLAIN},
+	{"drain", "OK", CALL_ALLOCATES},
+	{"walk", "5", CALL_PLAIN},
+	{"flush", "OK", CALL_PLAIN},
+	{"clock 0", "OK", CALL_PLAIN},
+	{"clock 1", "OK", CALL_PLAIN},
+	{"poll", "any", CALL_PLAIN},
+	{"idle", "OK", CALL_WORKS_STOPPED},
+	{"until 1h", "OK", CALL_WORKS_STOPPED},
+	{"stats", "OK", CALL_WORKS_STOPPED},
+	{"metrics", "OK", CALL_WORKS_STOPPED},
+	{"stop", "OK", CALL_PLAIN},
+	{NULL, NULL, CALL_PLAIN},
+};
+
+bool script_has_call(const struct variant *variant, const struct script_call *call)
+{
+	return strcmp(call->step, "poll") != 0 || variant->drive == TW_DRIVE_CALLER;
+}
 
 /* These compare events also where none is written. */
 #define COMPARES "pass advance idle wait"
@@ -648,16 +736,36 @@ static const struct verb *read_call(struct call *call, char *text)
 	assert(call->count > 0);
 	while (strcmp(verb->name, call->words[0]) != 0)
 		assert(++verb < verbs + sizeof(verbs) / sizeof(verbs[0]));
-	if (call->count > 1 && verb->call != call_clock && verb->call != call_pass)
+	if (call->count > 1 && verb->call != call_clock && verb->call != call_pass &&
+	    verb->call != call_until)
 		call->thing = find_thing(call->script, call->words[1]);
 	return verb;
+}
+
+static const struct verb *make_call(struct call *call, char *text)
+{
+	const struct verb *verb = read_call(call, text);
+	enum tw_status status = verb->call(call);
+
+	if (call->answer[0] == '\0')
+		snprintf(call->answer, sizeof(call->answer), "%s", tw_status_name(status) + 3);
+	return verb;
+}
+
+void script_answer(struct script *script, struct tw_wheel *wheel, const char *step, char *answer)
+{
+	struct call call = {.script = script, .wheel = wheel};
+	char copy[SCRIPT_ANSWER];
+
+	snprintf(copy, sizeof(copy), "%s", step);
+	(void)make_call(&call, copy);
+	snprintf(answer, SCRIPT_ANSWER, "%s", call.answer);
 }
 
 static void make_step(struct script *script, const char *text, bool is_main)
 {
 	struct call call = {.script = script, .wheel = script->wheel};
 	const struct verb *verb;
-	enum tw_status status;
 	char copy[1000];
 	char *rest = copy;
 	char *order;
@@ -673,10 +781,7 @@ static void make_step(struct script *script, const char *text, bool is_main)
 	order = cut(rest, "=>");
 	events = order ? order : cut(rest, "->");
 	answer = cut(rest, "=");
-	verb = read_call(&call, rest);
-	status = verb->call(&call);
-	if (call.answer[0] == '\0')
-		snprintf(call.answer, sizeof(call.answer), "%s", tw_status_name(status) + 3);
+	verb = make_call(&call, rest);
 	answer = answer ? trim(answer) : "OK";
 	if (strcmp(call.answer, answer) != 0 && strcmp(answer, "any") != 0)
 		script_fail(script, "%s: answered %s", text, call.answer);
@@ -690,7 +795,7 @@ static void make_step(struct script *script, const char *text, bool is_main)
 	compare(script, text, events, order && script->is_ordered);
 }
 
-static void script_end(struct script *script, const char *text, const char *file, int line)
+void script_close(struct script *script, const char *text, const char *file, int line)
 {
 	atomic_store(&script->is_over, true);
 	for (size_t i = 0; i < script->thing_count; i++)
@@ -704,6 +809,7 @@ static void script_end(struct script *script, const char *text, const char *file
 		for (int act = 0; act < ACTS; act++)
 			free((char *)(uintptr_t)thing->acts[act].steps);
 	}
+	tw_cron_destroy(script->hourly);
 	if (script->wrong[0] != '\0') {
 		print_error("%s\nin the script: %s\n", script->wrong, text);
 		_fail(file, line);
@@ -711,8 +817,7 @@ static void script_end(struct script *script, const char *text, const char *file
 	free(script);
 }
 
-void script_run(const struct variant *variant, struct tw_options more, const char *text,
-		const char *file, int line)
+struct script *script_open(const struct variant *variant, struct tw_options more)
 {
 	struct script *script = calloc(1, sizeof(*script));
 
@@ -722,8 +827,32 @@ void script_run(const struct variant *variant, struct tw_options more, const cha
 	more.release = release;
 	more = variant_options(variant, more);
 	assert_status(tw_create(&script->wheel, INTERVAL, 5, execute, &more), TW_OK);
+	assert_status(tw_cron_create(&script->hourly, "@hourly", NULL, NULL), TW_OK);
+	return script;
+}
+
+struct tw_wheel *script_wheel(const struct script *script)
+{
+	return script->wheel;
+}
+
+bool script_is_wrong(const struct script *script)
+{
+	return atomic_load(&script->is_wrong);
+}
+
+void script_make(struct script *script, const char *text)
+{
 	make_steps(script, text, ";", true);
+}
+
+void script_run(const struct variant *variant, struct tw_options more, const char *text,
+		const char *file, int line)
+{
+	struct script *script = script_open(variant, more);
+
+	script_make(script, text);
 	if (!atomic_load(&script->is_wrong) && script->wheel)
 		make_step(script, "idle", true);
-	script_end(script, text, file, line);
+	script_close(script, text, file, line);
 }
