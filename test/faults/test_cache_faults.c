@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In a mixed run the allocation of each call stack fails, and from any point on all for a while:
+ * In a mixed run of all calls the allocation of each call stack fails, and from any point on all:
  * the call reports it and has changed nothing, no value is lost, no counter is wrong, and nothing
  * leaks (found by the address sanitizer's run). The cache's model (cache_model.h) checks it.
  */
@@ -17,6 +17,7 @@
 enum {
 	KEYS = 200,
 	ALLOCATIONS = 200,
+	LARGE = 100000,
 };
 
 static uint64_t count_refusals(void)
@@ -49,10 +50,8 @@ static void live_with_fault(void *seed)
 	static struct cache_trial trial;
 
 	begin_trial(&trial, *(uint64_t *)seed);
-	for (int i = 0; i < KEYS; i++)
-		cache_trial_step(&trial);
 	begin_faults();
-	for (int i = 0; i < 4 * KEYS; i++)
+	for (int i = 0; i < 5 * KEYS; i++)
 		cache_trial_step(&trial);
 	(void)end_faults();
 	cache_trial_end(&trial);
@@ -77,6 +76,82 @@ TEST(once, memory_may_run_out_at_any_allocation)
 			meet_fault(&trial, number);
 		cache_trial_end(&trial);
 	}
+}
+
+/* ---- Creation, and threads ---- */
+
+static void ignore_removal(void *context, const struct tw_cache_entry *entry,
+			   enum tw_cache_cause cause)
+{
+}
+
+static enum tw_status load_nothing(void *context, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	return TW_NOT_FOUND;
+}
+
+/* Creates a cache with all options, on the wheel or, without one, on its own. */
+static void create_with_fault(void *wheel)
+{
+	const struct tw_cache_options options = {.wheel = wheel,
+						 .name = "faults",
+						 .max_entries = 1000,
+						 .negative_expire = TW_MINUTE,
+						 .on_remove = ignore_removal,
+						 .load = load_nothing,
+						 .loaders = 1,
+						 .refresh_after = TW_MINUTE,
+						 .idle = TW_HOUR,
+						 .stale_if_error = TW_MINUTE};
+	int anything;
+	struct tw_cache *cache = (void *)&anything;
+	enum tw_status status;
+	int error;
+	bool met;
+
+	begin_faults();
+	errno = 0;
+	status = tw_cache_create(&cache, TW_HOUR, &options);
+	error = errno;
+	met = end_faults();
+	if (status == TW_OK) {
+		tw_cache_destroy(cache);
+		return;
+	}
+	assert_true(met);
+	assert_null(cache);
+	assert_status(status, error == EAGAIN ? TW_SYSTEM : TW_NO_MEMORY);
+}
+
+RECORDED(inline, creation_meets_each_failure)
+{
+	for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
+		(void)fail_each(fault, create_with_fault, NULL);
+		(void)fail_each(fault, create_with_fault, recorder->wheel);
+	}
+}
+
+/* A thread that has used no cache yet looks up a key twice; the system has at first no room to
+ * register the end of a thread. */
+static void look_up_twice(void *recorder)
+{
+	struct tw_cache *cache = ((struct cache_recorder *)recorder)->cache;
+	char value[10];
+
+	fail_calls("pthread_setspecific", ENOMEM);
+	assert_status(tw_cache_get(cache, "key", 3, value, 10, NULL), TW_NO_MEMORY);
+	assert_true(end_faults());
+	assert_status(tw_cache_get(cache, "key", 3, value, 10, NULL), TW_OK);
+}
+
+CACHED(inline, thread_without_room_for_its_end_is_refused, TW_HOUR)
+{
+	struct blocked_call call;
+
+	cache_set(recorder, "key", "value");
+	blocked_call_start(&call, look_up_twice, recorder);
+	blocked_call_end(&call);
 }
 
 /* ---- By hand ---- */
@@ -122,6 +197,29 @@ static void run_close(struct run *run)
 {
 	tw_cache_destroy(run->cache);
 	tw_destroy(run->wheel);
+}
+
+/* Such a value needs memory that the cache does not have yet. */
+static void set_large_with_fault(void *value)
+{
+	struct run run;
+	enum tw_status status;
+
+	run_open(&run);
+	begin_faults();
+	status = tw_cache_set(run.cache, "key", 3, value, LARGE);
+	assert_int_equal(end_faults(), status == TW_NO_MEMORY);
+	assert_int_equal(entries_of(run.cache), status == TW_OK);
+	if (status != TW_OK)
+		assert_status(tw_cache_set(run.cache, "key", 3, value, LARGE), TW_OK);
+	run_close(&run);
+}
+
+TEST(once, set_of_a_large_value_meets_each_failure)
+{
+	static char value[LARGE];
+
+	assert_true(fail_each(FAULT_ALLOCATION, set_large_with_fault, value) > 0);
 }
 
 TEST(once, entries_leave_without_memory)
@@ -325,6 +423,20 @@ static enum tw_status load_new(void *argument, const void *key, size_t key_size,
 {
 	atomic_fetch_add((atomic_int *)argument, 1);
 	return give_copied(loading, "new", 3, 0);
+}
+
+CACHED(inline, take_without_memory_does_not_load, TW_HOUR)
+{
+	const struct tw_cache_entry *entry;
+	atomic_int loads = 0;
+
+	fail_allocation(1, true);
+	assert_status(
+		tw_cache_take(recorder->cache, "key", 3, load_new, &loads, TW_FOREVER, &entry),
+		TW_NO_MEMORY);
+	assert_true(end_faults());
+	assert_null(entry);
+	assert_int_equal(atomic_load(&loads), 0);
 }
 
 /* The only place for a refreshing load is free again, too. */
