@@ -34,7 +34,8 @@ $(EXAMPLE_OF_ASIO): $(BUILD)/%: %.cpp test/examples/loops/timers.h $(BUILD)/$(ST
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -g -Wall -Wextra $(SANITIZE_FLAGS) $(if $(filter \
-		thread,$(SANITIZE)),-Wno-tsan) -Iinclude -pthread $(LDFLAGS) -o $@ $(filter-out %.h,$^)
+		thread,$(SANITIZE)),-Wno-tsan) -Iinclude -pthread $(LDFLAGS) -o $@ \
+		$(filter-out %.h,$^)
 
 ifneq ($(filter house/test_examples,$(TESTS)),)
 test: $(EXAMPLES) $(EXAMPLE_OF_ASIO)
