@@ -77,6 +77,31 @@ STORED(opened, many_tasks_run_and_none_early)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
+/* Redis reports when the next one is due: no worker waits for its next look. */
+STORED(opened, worker_runs_each_occurrence_once_and_never_early)
+{
+	enum { RUNS = 10, PERIOD_MS = 100 };
+	const struct tw_redis_task task = {.key = "a",
+					   .key_size = 1,
+					   .every = PERIOD_MS * TW_MILLISECOND,
+					   .missed = TW_REDIS_MISSED_ALL};
+	struct tw_redis_worker *worker =
+		start_with(fixture, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
+	int64_t first = add_one(fixture->redis, &task);
+
+	WAIT_UNTIL(ends_count(&runs) >= RUNS);
+	worker_stop(worker);
+	for (int i = 0; i < RUNS; i++) {
+		struct run_seen run = run_of(&runs, "a", (size_t)i);
+
+		assert_int_equal(run.due_ms, first + i * PERIOD_MS);
+		assert_int_equal(run.attempt, 1);
+		assert_true(run.lateness >= 0);
+	}
+	assert_true(run_of(&runs, "a", RUNS - 1).began - run_of(&runs, "a", 0).began <
+		    9 * TW_SECOND);
+}
+
 /* A claim reports exactly whether there is more: after one that took all, no claim finds
  * nothing. */
 STORED(opened, single_task_is_taken_by_a_single_claim)

@@ -14,11 +14,16 @@ static struct fixture fixture;
 const struct test_kind kind_fixture = {fixture_open, fixture_close, NULL};
 const struct test_kind kind_one_shard = {fixture_open_one_shard, fixture_close, NULL};
 
-int fixture_start_server(void **state)
+int fixture_start_server_with(void **state, const struct redis_server_options *options)
 {
 	*state = &fixture;
-	redis_server_start(&fixture.server, NULL);
+	redis_server_start(&fixture.server, options);
 	return 0;
+}
+
+int fixture_start_server(void **state)
+{
+	return fixture_start_server_with(state, NULL);
 }
 
 int fixture_stop_server(void **state)

@@ -20,6 +20,7 @@ struct fixture {
 
 /* These are cmocka's group setup and teardown; *state is the fixture. */
 int fixture_start_server(void **state);
+int fixture_start_server_with(void **state, const struct redis_server_options *options);
 int fixture_stop_server(void **state);
 /* These are a test's setup and teardown: a new namespace with 4 shards, opened as `redis`. */
 int fixture_open(void **state);

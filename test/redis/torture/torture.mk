@@ -23,7 +23,8 @@ $(BUILD)/test/redis/torture/shifted_clock.so: test/redis/torture/preload/shifted
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
 
-$(TORTURE): | $(BUILD)/test/redis/torture/shifted_clock.so
+$(TORTURE) $(BUILD)/test/redis/all $(BUILD)/test/redis/keys/all: | \
+	$(BUILD)/test/redis/torture/shifted_clock.so
 
 $(BUILD)/test/redis/all: $(TORTURE_CHECKER)
 ifneq ($(filter redis/test_torture,$(TESTS)),)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This is preloaded into a redis-server (LD_PRELOAD) and shifts its clock of day by the
- * microseconds in the file $TORTURE_CLOCK. Its monotonic clock is the machine's.
+ * microseconds in the file $TORTURE_CLOCK; if these are 30 years or more, the clock stands there.
+ * Its monotonic clock is the machine's.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #define PUBLIC __attribute__((visibility("default")))
+
+#define STANDS_US (INT64_C(30) * 365 * 24 * 3600 * 1000000)
 
 static const _Atomic int64_t *shift;
 
@@ -40,7 +43,9 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *now)
 		return status;
 	/* relaxed: a number alone, orders nothing */
 	by_us = atomic_load_explicit(shift, memory_order_relaxed);
-	nanoseconds = now->tv_sec * INT64_C(1000000000) + now->tv_nsec + by_us * 1000;
+	nanoseconds = by_us * 1000;
+	if (by_us < STANDS_US)
+		nanoseconds += now->tv_sec * INT64_C(1000000000) + now->tv_nsec;
 	now->tv_sec = nanoseconds / 1000000000;
 	now->tv_nsec = nanoseconds % 1000000000;
 	return 0;
