@@ -430,6 +430,7 @@ CACHED(inline, take_without_memory_does_not_load, TW_HOUR)
 	const struct tw_cache_entry *entry;
 	atomic_int loads = 0;
 
+	assert_holds_none(recorder, "key");
 	fail_allocation(1, true);
 	assert_status(
 		tw_cache_take(recorder->cache, "key", 3, load_new, &loads, TW_FOREVER, &entry),
