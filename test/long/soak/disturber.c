@@ -108,7 +108,6 @@ static void pass(struct disturber *disturber)
 	atomic_store(&passing->is_over, true);
 	members_join(disturber->members, PASSING_USERS);
 	destroy_passing(place, use);
-	atomic_fetch_add(&disturber->wheels, 1);
 }
 
 /* ---- Forks ---- */
@@ -176,7 +175,6 @@ static void fork_a_child(struct disturber *disturber)
 		child_run(disturber);
 	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
 		check_failed("children that ended badly");
-	atomic_fetch_add(&disturber->forks, 1);
 }
 
 /* ---- The thread ---- */
@@ -184,13 +182,11 @@ static void fork_a_child(struct disturber *disturber)
 static void drain(struct disturber *disturber)
 {
 	act_drain(&draw_place(disturber)->users[STORM]);
-	atomic_fetch_add(&disturber->drains, 1);
 }
 
 static void begin_storm(struct disturber *disturber)
 {
 	storm(&draw_place(disturber)->users[STORM], &disturber->generator);
-	atomic_fetch_add(&disturber->storms, 1);
 }
 
 static void change_a_cache(struct disturber *disturber)

@@ -19,11 +19,6 @@ struct disturber {
 	struct stage passing;
 	struct user users[PASSING_USERS];
 	struct member members[PASSING_USERS];
-	/* These are counts; any thread reads them. */
-	_Atomic uint64_t storms;
-	_Atomic uint64_t forks;
-	_Atomic uint64_t wheels;
-	_Atomic uint64_t drains;
 };
 
 void disturber_open(struct disturber *disturber, struct stage *stage, uint64_t seed);

@@ -23,10 +23,8 @@ static void *member_run(void *argument)
 	return NULL;
 }
 
-uint64_t members_tend(struct member *members, int count)
+void members_tend(struct member *members, int count)
 {
-	uint64_t started = 0;
-
 	for (int i = 0; i < count; i++) {
 		struct member *member = &members[i];
 
@@ -37,9 +35,7 @@ uint64_t members_tend(struct member *members, int count)
 		atomic_store(&member->has_ended, false);
 		member->is_started = true;
 		thread_start_or_fail(&member->thread, member_run, member);
-		started++;
 	}
-	return started;
 }
 
 void members_join(struct member *members, int count)

@@ -21,8 +21,8 @@ struct member {
 	atomic_bool has_ended;
 };
 
-/* Joins ended members and restarts them. Returns how many it started. */
-uint64_t members_tend(struct member *members, int count);
+/* Joins ended members and restarts them. */
+void members_tend(struct member *members, int count);
 /* Waits for all of them to end. */
 void members_join(struct member *members, int count);
 

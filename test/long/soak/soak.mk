@@ -19,6 +19,6 @@ test: $(SOAK_BUILD)/soak
 endif
 
 soak: $(SOAK_BUILD)/soak ## use wheels and caches for hours: HOURS= SEED=
-	@test/long/soak/run.sh $(or $(HOURS),2) $(or $(SEED),$$(date +%s))
+	@$< --seconds=$(or $(HOURS),2)h --seed=$(or $(SEED),$$(date +%s))
 
 -include $(SOAK_OBJECTS:.o=.d)

@@ -2,7 +2,6 @@
 #include "stage.h"
 
 #include "checks.h"
-#include "lateness.h"
 #include "support/expect.h"
 #include "support/stopwatch.h"
 
@@ -35,10 +34,7 @@ static tw_duration draw_delay(struct wheel_user *user)
 
 static void in_task(struct model *model, enum model_way way, const struct tw_task *task)
 {
-	if (way != WAY_RUN)
-		return;
-	lateness_record(task->lateness);
-	if (task->key && atomic_load(&model->back[WAY_RUN]) % SLOW_ONE_IN == 0)
+	if (way == WAY_RUN && task->key && atomic_load(&model->back[WAY_RUN]) % SLOW_ONE_IN == 0)
 		stopwatch_sleep(SLOW_TIME);
 }
 
