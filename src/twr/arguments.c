@@ -41,30 +41,6 @@ static const struct {
 	const char *help;
 } commands[] = {COMMANDS(COMMAND_ROW)};
 
-/* These commands and options have other names now. */
-static const char *const renamed[][2] = {
-	{"every", "add --every, add --cron"},
-	{"end", "cancel --all"},
-	{"dead list", "list --dead"},
-	{"dead retry", "retry"},
-	{"dead drop", "drop"},
-	{"top", "stats --every"},
-	{"pause", "limits --pause"},
-	{"resume", "limits --resume"},
-	{"group list", "groups"},
-	{"group limits", "limits GROUP"},
-	{"group pause", "limits GROUP --pause"},
-	{"group resume", "limits GROUP --resume"},
-	{"group drain", "drop --group GROUP"},
-	{"namespace delete", "drop --namespace NAME --everything"},
-	{"--file", "the command load"},
-	{"--from", "--at"},
-	{"--limit", "list | head -n N"},
-	{"--interval", "stats --every"},
-	{"--per-second", "--rate N/1s"},
-	{"--durability", "in --url: ?durability=disk"},
-};
-
 struct program_option;
 /* Sets the field at the option's place. Returns false if the option may not have the value. */
 typedef bool take_option(void *place, const struct program_option *option, char *value);
@@ -455,35 +431,17 @@ static int namespaces_read(struct arguments *arguments)
 	return EXIT_DONE;
 }
 
-/* Returns what is used instead of the command or option, or NULL. */
-static const char *renamed_find(const char *name, size_t size)
-{
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
-		if (!strncmp(name, renamed[i][0], size) && !renamed[i][0][size])
-			return renamed[i][1];
-	return NULL;
-}
-
 /* Finds the command of the first word. */
-static int command_find(struct arguments *arguments, char **words)
+static int command_find(struct arguments *arguments, const char *word)
 {
-	const char *second = words[0] && words[1] ? words[1] : "";
-	const char *now;
-	char both[32];
-
-	if (!words[0])
+	if (!word)
 		return usage_error("no command is given");
 	for (unsigned i = 0; i < COMMAND_COUNT; i++)
-		if (!strcmp(words[0], commands[i].name)) {
+		if (!strcmp(word, commands[i].name)) {
 			arguments->command = (enum command_name)i;
 			return EXIT_DONE;
 		}
-	snprintf(both, sizeof(both), "%s %s", words[0], second);
-	now = renamed_find(both, strlen(both));
-	if (now)
-		return usage_error("%s is now %s", both, now);
-	now = renamed_find(words[0], strlen(words[0]));
-	return now ? usage_error("%s is now %s", words[0], now) : usage_error("unknown command");
+	return usage_error("unknown command");
 }
 
 /* Takes the last word, unless an option has said the same. */
@@ -544,7 +502,7 @@ static int times_check(struct arguments *arguments, uint64_t command, bool timed
 /* Reads the words. `used` has the bits of the table's options that were given. */
 static int words_read(struct arguments *arguments, char **words, uint64_t used)
 {
-	int exit_code = command_find(arguments, words);
+	int exit_code = command_find(arguments, *words);
 	uint64_t command = BIT(arguments->command);
 	bool named = false;
 	bool timed = false;
@@ -575,13 +533,8 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 }
 
 /* Reports an error of getopt_long. It does not repeat the text, which may hold a password. */
-static int option_refuse(int found, const char *text)
+static int option_refuse(int found)
 {
-	size_t size = strcspn(text, "=");
-	const char *now = renamed_find(text, size);
-
-	if (optopt < FIRST_OPTION && now)
-		return usage_error("%.*s is now %s", (int)size, text, now);
 	if (optopt < FIRST_OPTION)
 		return usage_error("unknown option");
 	return usage_error("--%s %s", table[optopt - FIRST_OPTION].name,
@@ -603,7 +556,7 @@ static int options_read(struct arguments *arguments, int count, char **texts, ui
 		const struct program_option *option;
 
 		if (found < FIRST_OPTION)
-			return option_refuse(found, texts[optind - 1]);
+			return option_refuse(found);
 		option = &table[found - FIRST_OPTION];
 		if (!option->take((char *)arguments + option->place, option, optarg))
 			return usage_error("--%s requires a valid %s: %s", option->name,

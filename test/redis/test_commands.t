@@ -294,20 +294,6 @@ $ twr --help
 ...
 $ twr --version
 
-== Commands and options that have another name now say which.
-2$ twr pause
-twr: pause is now limits --pause *
-2$ twr every a
-twr: every is now add --every, add --cron *
-2$ twr dead list
-twr: dead list is now list --dead *
-2$ twr group drain
-twr: group drain is now drop --group GROUP *
-2$ twr add --file=-
-twr: --file is now the command load *
-2$ twr list --limit
-twr: --limit is now list | head -n N *
-
 == A list of namespaces is for a worker, and names each once.
 $ for list in a=3 a,a a,b,a a, ,a , 'a,b c' 'a;b'; do twr worker --namespace "$list" 2>/dev/null; echo $?; done | uniq
 2
