@@ -130,7 +130,7 @@ static void check_occurrence(struct progress *progress, const struct run *run,
 	else if (later_ms < progress->have * task->period_ms ||
 		 (progress->has_begun && later_ms <= 0))
 		fault_add(faults, "twice", task->key, task->id, progress->line, run->begin_line);
-	else if (run->due_ms > due_most(progress, task) &&
+	else if (progress->due_ms + later_ms > due_most(progress, task) &&
 		 (task->missed == MISSED_ALL || !run->is_unclear))
 		fault_add(faults, "skipped", task->key, task->id, progress->line, run->begin_line);
 	*progress = (struct progress){.has_begun = !run->may_be_lost,
