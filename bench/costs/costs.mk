@@ -23,7 +23,7 @@ $(COSTS_PROGRAMS): $(BUILD)/$(STATIC_LIB)
 $(BUILD)/bench/costs/threaded: COSTS_WRAP = pthread_create pthread_cond_wait pthread_cond_timedwait
 $(BUILD)/bench/costs/redis: $(COSTS_SERVER) $(BUILD)/$(REDIS_STATIC_LIB)
 $(BUILD)/bench/costs/redis: COSTS_WRAP = send recv
-$(BUILD)/bench/costs/redis: COSTS_LIBS = -lhiredis -lssl -lcrypto -ljansson \
+$(BUILD)/bench/costs/redis: COSTS_LIBS = -lhiredis -lssl -lcrypto \
 	-Wl,--unresolved-symbols=ignore-in-object-files 2>/dev/null
 
 .PHONY: costs costs-count

@@ -12,9 +12,9 @@
 REDIS ?= auto
 REDIS_PACKAGES := libhiredis-dev libssl-dev libcurl4-openssl-dev libjansson-dev \
 	libmicrohttpd-dev redis-server redis-tools
-REDIS_MODULES := hiredis openssl libcurl jansson
+REDIS_MODULES := hiredis openssl libcurl
 # The program's alone.
-TWR_MODULES := libmicrohttpd
+TWR_MODULES := libmicrohttpd jansson
 # Where the worker's unit is installed.
 SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 redis_cflags = $(shell pkg-config --cflags $(REDIS_MODULES))

@@ -64,7 +64,7 @@ $(REDIS_TESTS_APART): %: %.o
 $(BUILD)/test/redis/all $(REDIS_TESTS_APART): $(TEST_MAIN) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
 		$(REDIS_OBJECTS) $(LIB_OBJECTS)
 	$(call say,LD,$@)
-	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs)
+	$(Q)$(LINK) $(WRAP) -o $@ $^ -lcmocka $(redis_libs) -ljansson
 
 REDIS_FAULT_TESTS := $(filter %_faults,$(REDIS_TESTS_APART))
 # Tests that let calls fail, here also those of other libraries; and twr with such calls.

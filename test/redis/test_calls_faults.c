@@ -7,8 +7,6 @@
  */
 #include "support/fixture.h"
 
-#include <jansson.h>
-
 #include "faults/faults.h"
 #include "support/calls.h"
 #include "support/http_server.h"
@@ -599,11 +597,4 @@ STORED(fixture, worker_without_random_numbers_of_the_system_works)
 	runs_free(&runs);
 }
 
-/* jansson uses an allocator that fails. */
-static int start_server(void **state)
-{
-	json_set_alloc_funcs(malloc, free);
-	return fixture_start_server(state);
-}
-
-TEST_FILE(start_server, fixture_stop_server)
+FIXTURE_FILE

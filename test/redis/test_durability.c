@@ -289,7 +289,7 @@ static size_t answer_end_without_wait(void *context, const redisReply *request, 
 		lost.claimed = true;
 		return (size_t)snprintf(
 			reply, room, "*7\r\n$1\r\n1\r\n:-1\r\n:7\r\n%s*0\r\n*0\r\n",
-			first ? "*2\r\n$1\r\na\r\n$1\r\n1\r\n*1\r\n$6\r\n3 0\nxy\r\n"
+			first ? "*2\r\n$1\r\na\r\n$1\r\n1\r\n*1\r\n$7\r\n3 0\n\nxy\r\n"
 			      : "*0\r\n*0\r\n");
 	}
 	if (!false_request_is(request, &script_finish))

@@ -100,7 +100,7 @@ static size_t claim(const redisReply *request, char *reply, size_t room)
 	is.leased = true;
 	return (size_t)snprintf(reply, room,
 				"*7\r\n$1\r\n1\r\n:-1\r\n:1\r\n*2\r\n$1\r\nk\r\n$1\r\n1\r\n"
-				"*1\r\n$4\r\n9 0\n\r\n*1\r\n:%d\r\n*0\r\n",
+				"*1\r\n$5\r\n9 0\n\n\r\n*1\r\n:%d\r\n*0\r\n",
 				++is.attempts);
 }
 

@@ -256,11 +256,11 @@ static const char many_leases[] =
 	"local now = redis.call('TIME')[1] * 1000\n"
 	"redis.call('ZADD', tag .. 'turns', 0, '')\n"
 	"for i = 1, count do\n"
-	"	local json = '{\"group\":\"' .. (i % 4 == 0 and 'b' or 'a') .. '\"}'\n"
+	"	local name = i % 4 == 0 and 'b' or 'a'\n"
 	"	local lease_end = now + 600000 + i * 7919 % 1000\n"
 	"	redis.call('ZADD', tag .. 'due', string.format('%.0f', lease_end), i)\n"
 	"	redis.call('HSET', tag .. 'run', i, '1:17')\n"
-	"	redis.call('HSET', tag .. 'body', i, '8 ' .. #json .. '\\n' .. json .. body)\n"
+	"	redis.call('HSET', tag .. 'body', i, '8 0\\nG ' .. name .. '\\n\\n' .. body)\n"
 	"end\n"
 	"return 1";
 

@@ -37,7 +37,7 @@ STEPS(last_of_those_with_one_key_that_are_added_together_stays,
       "add a group g , a in 1h group h , a group g mode new , a group i mode replace ,"
       " b group i mode replace = 0 1h EXISTS 0 NOT_FOUND; claim = a#1; get a group = i;"
       "stats tasks = 1")
-STEPS(name_of_a_group_may_hold_what_json_escapes,
+STEPS(name_of_a_group_may_hold_any_text,
       "add a in 1h group 'a\"b'; move a = 0; claim = a; get a group = a\"b;"
       "add b in 1h group \\; move b = 0; claim = b; get b group = \\;"
       "add c in 1h group '\"group\":\"x'; move c = 0; claim = c; get c group = \"group\":\"x")

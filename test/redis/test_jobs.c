@@ -37,7 +37,8 @@ STORED(fixture, key_longer_than_any_of_ours_is_broken)
 	struct tw_redis_batch *batch;
 
 	memset(key, 'k', TW_REDIS_KEY_MAX + 1);
-	redis_server_number(&fixture->server, "HSET {tw/%s/0}body %s %s", name_space, key, "1 0\n");
+	redis_server_number(&fixture->server, "HSET {tw/%s/0}body %s %s", name_space, key,
+			    "1 0\n\n");
 	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due 1 %s", name_space, key);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
 	assert_int_equal(only_job(batch)->key_size, TW_REDIS_KEY_MAX + 1);

@@ -369,7 +369,7 @@ static size_t answer_too_late(void *context, const redisReply *request, char *re
 	return (size_t)snprintf(reply, room, "%s",
 				strcmp(cursor, "0") ? ":-2\r\n"
 						    : "*4\r\n:1\r\n$1\r\n0\r\n"
-						      "*2\r\n$1\r\nk\r\n$10\r\n1:1:0:8 0\n\r\n"
+						      "*2\r\n$1\r\nk\r\n$11\r\n1:1:0:8 0\n\n\r\n"
 						      ":0\r\n");
 }
 

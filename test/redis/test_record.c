@@ -3,8 +3,6 @@
  * it is added. */
 #include "support/test.h"
 
-#include <jansson.h>
-
 #include "redis/client/record.h"
 #include "redis/client/recurrence.h"
 
@@ -12,15 +10,15 @@
 
 static const char *const two_headers[] = {"A: b", "Content-Type: text/plain; x=\"y\""};
 
-TEST(once, a_task_for_a_handler_is_kept_without_json)
+TEST(once, a_task_for_a_handler_is_its_numbers_and_its_body)
 {
 	const struct tw_redis_task task = {KEY, .body = "a\0b", .body_size = 3, .max_attempts = 5};
 	struct buffer buffer = {0};
 	struct record record;
 
 	assert_int_equal(record_write(&buffer, &task, 0, NULL), TW_OK);
-	assert_int_equal(buffer.size, 7);
-	assert_memory_equal(buffer.data, "5 0\na\0b", 7);
+	assert_int_equal(buffer.size, 8);
+	assert_memory_equal(buffer.data, "5 0\n\na\0b", 8);
 	assert_int_equal(record_read(&record, buffer.data, buffer.size), TW_OK);
 	assert_int_equal(record.task.max_attempts, 5);
 	assert_int_equal(record.task.body_size, 3);
@@ -62,13 +60,13 @@ TEST(once, numbers_of_the_head_come_back)
 		int64_t latest_due_ms;
 		const char *head;
 	} heads[] = {
-		{{KEY, .grace = TW_SECOND}, 0, "8 0 1000\n"},
-		{{KEY, .latest = 1}, 0, "8 0 0\n"},
-		{{KEY, .grace = TW_SECOND, .latest = 1}, 0, "8 0 1000\n"},
-		{{KEY}, 1700000000000, "8 0 0 1700000000000\n"},
+		{{KEY, .grace = TW_SECOND}, 0, "8 1000\n\n"},
+		{{KEY, .latest = 1}, 0, "8 0\n\n"},
+		{{KEY, .group = "a b"}, 0, "8 0\nG a b\n\n"},
+		{{KEY}, 1700000000000, "8 0 1700000000000\n\n"},
 		{{KEY, .grace = TW_REDIS_DELAY_MAX},
 		 253402300799999,
-		 "8 0 3153600000000 253402300799999\n"},
+		 "8 3153600000000 253402300799999\n\n"},
 	};
 	struct buffer buffer = {0};
 	struct record record;
@@ -88,98 +86,60 @@ TEST(once, numbers_of_the_head_come_back)
 
 TEST(once, records_of_others_are_recognized)
 {
-	static const char *const records[] = {
-		"",
-		"8",
-		"8 ",
-		"8 5\n{}",
-		"x 0\n",
-		"8 2\n{}",
-		"8 2\n[]",
-		"8 3\n{x}",
-		"8 21\n{\"url\":\"ftp://h/x\"}",
-		"99999999999 0\n",
-		"8 0 \n",
-		"8 0 x\n",
-		"8 0 5000",
-		"8 0 12345678901234\n",
-		"8\n",
-		"8 0 0 \n",
-		"8 0 0 1",
-		"8 0 0 1 1\n",
-		"8 0 0 1234567890123456\n",
-		"8 35\n{\"url\":\"http://h\",\"method\":\"TRACE\"}",
-		"8 30\n{\"url\":\"http://h\",\"headers\":[1]}",
-		"8 39\n{\"url\":\"http://h\",\"headers\":[\"no colon\"]}"};
+	static const char *const records[] = {"",
+					      "8",
+					      "8 0",
+					      "8 0\n",
+					      "x 0\n\n",
+					      "99999999999 0\n\n",
+					      "8\n\n",
+					      "8 \n\n",
+					      "8 -1\n\n",
+					      "8 x\n\n",
+					      "8 12345678901234\n\n",
+					      "8 0 \n\n",
+					      "8 0 1",
+					      "8 0 1 1\n\n",
+					      "8 0\nG\n\n",
+					      "8 0\nG a\x1b\n\n",
+					      "8 0\nG \xff\n\n",
+					      "8 0\nX a\n\n",
+					      "8 0\nPOST\n\n",
+					      "8 0\nPOST ftp://h/x\n\n",
+					      "8 0\nPOST http://h",
+					      "8 0\nPOST http://h\n",
+					      "8 0\nTRACE http://h\n\n",
+					      "8 0\npost http://h\n\n",
+					      "8 0\nH A: b\n\n",
+					      "8 0\nPOST http://h\nH no colon\n\n"};
 
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+		char data[64];
 		struct record record;
 
-		if (record_read(&record, records[i], strlen(records[i])) != TW_REDIS_BAD_DATA)
+		strcpy(data, records[i]);
+		if (record_read(&record, data, strlen(data)) != TW_REDIS_BAD_DATA)
 			fail_msg("%s was accepted", records[i]);
 	}
+	assert_int_equal(record_read(&(struct record){0}, (char[]){"8 0\nPOST http://h\0\n\n"}, 20),
+			 TW_REDIS_BAD_DATA);
 }
 
 TEST(once, record_with_more_headers_than_a_task_may_have_is_refused)
 {
-	char json[32 + 7 * (TW_REDIS_HEADER_COUNT_MAX + 1)] = "{\"url\":\"http://h\",\"headers\":[";
-	char data[sizeof(json) + 32];
-	struct record record;
-
-	for (int i = 0; i < TW_REDIS_HEADER_COUNT_MAX; i++)
-		strcat(json, i ? ",\"A:b\"" : "\"A:b\"");
 	for (int more = 0; more < 2; more++) {
-		strcat(json, more ? ",\"A:b\"]}" : "]}");
-		snprintf(data, sizeof(data), "8 %zu\n%s", strlen(json), json);
+		char data[32 + 7 * (TW_REDIS_HEADER_COUNT_MAX + 1)] = "8 0\nPOST http://h\n";
+		struct record record;
+
+		for (int i = 0; i < TW_REDIS_HEADER_COUNT_MAX + more; i++)
+			strcat(data, "H A:b\n");
+		strcat(data, "\n");
 		assert_int_equal(record_read(&record, data, strlen(data)),
 				 more ? TW_REDIS_BAD_DATA : TW_OK);
 		if (!more)
 			assert_int_equal(record.task.header_count, TW_REDIS_HEADER_COUNT_MAX);
 		record_free(&record);
-		json[strlen(json) - 2] = '\0';
 	}
-}
-
-/* The bytes behind it in memory would fit. */
-TEST(once, record_that_says_that_it_is_longer_is_refused)
-{
-	static const char data[] = "8 19\n{\"url\":\"http://h\"} ";
-	struct record record;
-
-	assert_int_equal(record_read(&record, data, strlen(data)), TW_OK);
-	assert_int_equal(record.task.body_size, 0);
-	record_free(&record);
-	assert_int_equal(record_read(&record, data, strlen(data) - 1), TW_REDIS_BAD_DATA);
-}
-
-/* How many allocations of jansson come before the one that fails. */
-static int allocations_left;
-
-static void *allocate_or_fail(size_t size)
-{
-	if (allocations_left-- != 0)
-		return malloc(size);
-	errno = ENOMEM;
-	return NULL;
-}
-
-TEST(once, record_is_whole_or_there_is_no_memory)
-{
-	static const char data[] = "5 48\n{\"url\":\"http://example.com/\",\"headers\":[\"A: b\"]}";
-	enum tw_status status = TW_NO_MEMORY;
-
-	json_set_alloc_funcs(allocate_or_fail, free);
-	for (int i = 0; status == TW_NO_MEMORY; i++) {
-		struct record record;
-
-		allocations_left = i;
-		status = record_read(&record, data, sizeof(data) - 1);
-		assert_int_equal(status, allocations_left < 0 ? TW_NO_MEMORY : TW_OK);
-		if (status == TW_OK)
-			assert_string_equal(record.task.url, "http://example.com/");
-		record_free(&record);
-	}
-	json_set_alloc_funcs(malloc, free);
 }
 
 TEST(once, bad_callbacks_are_refused)
@@ -332,19 +292,33 @@ TEST(once, what_is_over_a_limit_is_refused)
 
 TEST(once, text_that_is_not_utf8_is_refused)
 {
-	const char *const header = "A: \xff";
-	struct buffer buffer = {0};
+	static const char *const good[] = {"\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf",
+					   "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
+	static const char *const bad[] = {"\xff",
+					  "\x80",
+					  "\xc3",
+					  "\xc1\xbf",
+					  "\xe0\x9f\xbf",
+					  "\xed\xa0\x80",
+					  "\xe2\x82",
+					  "\xf0\x8f\xbf\xbf",
+					  "\xf4\x90\x80\x80",
+					  "\xf8\x88\x80\x80\x80"};
+	char url[32];
 
-	assert_int_equal(record_write(&buffer, &(struct tw_redis_task){KEY, .url = "http://h/\xff"},
-				      0, NULL),
-			 TW_REDIS_BAD_DATA);
-	assert_int_equal(
-		record_write(&buffer,
-			     &(struct tw_redis_task){KEY, .url = "http://h/", .headers = &header,
-						     .header_count = 1},
-			     0, NULL),
-		TW_REDIS_BAD_DATA);
-	buffer_free(&buffer);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_int_equal(group_check(good[i], NULL), TW_OK);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const char *const header = url + strlen("http://");
+		const struct tw_redis_task tasks[] = {
+			{KEY, .url = url},
+			{KEY, .group = bad[i]},
+			{KEY, .url = "http://h/", .headers = &header, .header_count = 1}};
+
+		snprintf(url, sizeof(url), "http://A:%s", bad[i]);
+		for (size_t k = 0; k < 3; k++)
+			assert_int_equal(task_check(&tasks[k], NULL), TW_REDIS_BAD_DATA);
+	}
 }
 
 /* Other entries are those of a task that runs once. */

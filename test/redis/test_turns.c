@@ -544,12 +544,8 @@ static void step_add(struct model *model)
 	key_write(key, index);
 	snprintf(at, sizeof(at), "%" PRId64, due);
 	snprintf(limit, sizeof(limit), "%" PRId64, latest_us);
-	if (group > 0)
-		snprintf(record, sizeof(record), "9999 %zu%s\n{\"group\":\"%s\"}",
-			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), latest_us ? " 0" : "",
-			 groups[group]);
-	else
-		strcpy(record, latest_us ? "9999 0 0\n" : "9999 0\n");
+	snprintf(record, sizeof(record), group > 0 ? "9999 0\nG %s\n\n" : "9999 0\n\n",
+		 groups[group]);
 	if (latest && latest < due)
 		due = latest > now_ms(model) ? latest : now_ms(model);
 	reply = run(model, &script_add, latest_us ? 6 : 5, words);
@@ -578,8 +574,7 @@ static void step_add_many(struct model *model)
 
 		key_write(key[i], index);
 		snprintf(at[i], sizeof(at[i]), "%" PRId64, due);
-		snprintf(record[i], sizeof(record[i]), "9999 %zu\n{\"group\":\"%s\"}",
-			 strlen(groups[group]) + strlen("{\"group\":\"\"}"), groups[group]);
+		snprintf(record[i], sizeof(record[i]), "9999 0\nG %s\n\n", groups[group]);
 		memcpy(&words[5 * i], task, sizeof(task));
 		model->tasks[index] = (struct task){.group = group, .due = due};
 	}

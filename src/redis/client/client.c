@@ -16,7 +16,7 @@
 #include "redis/wire/tls.h"
 
 /* This is the layout of a namespace's keys. The library can read no other one. */
-enum { LAYOUT_VERSION = 2, LAYOUT_SIZE = 32 };
+enum { LAYOUT_VERSION = 3, LAYOUT_SIZE = 32 };
 /* A new namespace of a cluster has this number of shards, so that all nodes have some. */
 enum { CLUSTER_SHARDS = 16 };
 

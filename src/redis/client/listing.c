@@ -41,7 +41,7 @@ struct listing {
 };
 
 /* Gives the task with the record to `each`. */
-static enum tw_status give(struct listing *listing, struct tw_redis_info *info, const char *data,
+static enum tw_status give(struct listing *listing, struct tw_redis_info *info, char *data,
 			   size_t size)
 {
 	struct record record;

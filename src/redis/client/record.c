@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.c writes and reads records. A task for a handler has no JSON. A callback's URL and headers
- * are checked when the task is added and the caller can learn of the error. They are checked again
- * when a worker reads them: a record that is broken makes a dead letter, whatever has broken it.
+ * record.c writes and reads records. A task is checked when it is added and the caller can learn of
+ * the error. Group, URL and headers are checked again when a record is read: one that is broken
+ * makes a dead letter, whatever has broken it.
  */
 #include "record.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,15 +26,42 @@ const char *method_name(enum tw_redis_method method)
 	return method <= TW_REDIS_HEAD ? names[method] : NULL;
 }
 
-static bool has_control(const char *text, bool blanks)
+/* Returns the size of the character, or 0 if it is none of UTF-8. */
+static size_t character_size(const char *text)
 {
-	for (; *text; text++) {
+	static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+	unsigned char first = (unsigned char)*text;
+	size_t more = first < 0x80 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+	uint32_t code = more ? first & (0x3fu >> more) : first;
+
+	if (more && (first < 0xc0 || first > 0xf4))
+		return 0;
+	for (size_t i = 1; i <= more; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (text[i] & 0x3f);
+	}
+	if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	return more + 1;
+}
+
+/* Checks a text, which the error names: it is UTF-8 without control characters. */
+static enum tw_status text_check(const char *text, bool blanks, const char *name,
+				 struct tw_redis_error *error)
+{
+	for (size_t size; *text; text += size) {
 		unsigned char byte = (unsigned char)*text;
 
+		size = character_size(text);
+		if (!size)
+			return error_set(error, TW_REDIS_BAD_DATA, "%s is not UTF-8", name);
 		if (byte == 0x7f || (byte < 0x20 && byte != '\t') || (!blanks && byte <= 0x20))
-			return true;
+			return error_set(error, TW_REDIS_BAD_DATA,
+					 "%s contains a %scontrol character", name,
+					 blanks ? "" : "blank or a ");
 	}
-	return false;
+	return TW_OK;
 }
 
 static enum tw_status url_check(const char *url, struct tw_redis_error *error)
@@ -56,10 +83,7 @@ static enum tw_status url_check(const char *url, struct tw_redis_error *error)
 	host = at ? at + 1 : host;
 	if (!authority || *host == ':')
 		return error_set(error, TW_REDIS_BAD_DATA, "the URL has no host");
-	if (has_control(url, false))
-		return error_set(error, TW_REDIS_BAD_DATA,
-				 "the URL contains a blank or a control character");
-	return TW_OK;
+	return text_check(url, false, "the URL", error);
 }
 
 /* Returns whether the worker sets this header itself, or it says how the message is framed. */
@@ -84,12 +108,10 @@ static enum tw_status header_check(const char *header, struct tw_redis_error *er
 
 	if (!name || header[name] != ':')
 		return error_set(error, TW_REDIS_BAD_DATA, "a header is not \"Name: value\"");
-	if (has_control(header, true))
-		return error_set(error, TW_REDIS_BAD_DATA, "a header contains a control character");
 	if (header_is_ours(header, name))
 		return error_set(error, TW_REDIS_BAD_DATA, "the header %.*s is set by the worker",
 				 (int)(name < 60 ? name : 60), header);
-	return TW_OK;
+	return text_check(header, true, "a header", error);
 }
 
 static enum tw_status headers_check(const struct tw_redis_task *task, struct tw_redis_error *error)
@@ -133,10 +155,7 @@ enum tw_status group_check(const char *group, struct tw_redis_error *error)
 	if (!size || size > TW_REDIS_GROUP_MAX)
 		return error_set(error, TW_INVALID, "the group must have 1 to %d bytes",
 				 TW_REDIS_GROUP_MAX);
-	if (group && has_control(group, true))
-		return error_set(error, TW_REDIS_BAD_DATA,
-				 "the group contains a control character");
-	return TW_OK;
+	return group ? text_check(group, true, "the group", error) : TW_OK;
 }
 
 enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_error *error)
@@ -174,28 +193,7 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 	return status == TW_OK ? callback_check(task, error) : status;
 }
 
-/* Returns callback and group as a JSON object, or NULL if they are not UTF-8, as the error says, or
- * without memory. */
-static json_t *callback_write(const struct tw_redis_task *task, json_error_t *error)
-{
-	json_t *callback =
-		task->url ? json_pack_ex(error, 0, "{s:s, s:s, s:s*}", "url", task->url, "method",
-					 method_name(task->method), "group", task->group)
-			  : json_pack_ex(error, 0, "{s:s}", "group", task->group);
-	json_t *headers = callback && task->header_count ? json_array() : NULL;
-	bool fine = callback && (headers || !task->header_count);
-
-	/* Each of these takes over its argument, and fails if that is NULL. */
-	for (size_t i = 0; i < task->header_count && fine; i++)
-		fine = !json_array_append_new(headers,
-					      json_pack_ex(error, 0, "s", task->headers[i]));
-	if (headers && json_object_set_new(callback, "headers", headers))
-		fine = false;
-	if (fine)
-		return callback;
-	json_decref(callback);
-	return NULL;
-}
+/* ---- Records ---- */
 
 static void number_write(struct buffer *buffer, int64_t number)
 {
@@ -203,128 +201,135 @@ static void number_write(struct buffer *buffer, int64_t number)
 	buffer_append_number(buffer, number);
 }
 
+static void line_write(struct buffer *buffer, const char *begin, const char *text)
+{
+	buffer_append_text(buffer, begin);
+	buffer_append_text(buffer, text);
+	buffer_append(buffer, "\n", 1);
+}
+
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    int64_t latest_due_ms, struct tw_redis_error *error)
 {
-	unsigned attempts = task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS;
-	json_error_t failure = {0};
-	bool has_json = task->url || task->group;
-	json_t *callback = has_json ? callback_write(task, &failure) : NULL;
-	char *text = callback ? json_dumps(callback, JSON_COMPACT) : NULL;
-
-	json_decref(callback);
-	if (has_json && !callback && json_error_code(&failure) == json_error_invalid_utf8)
-		return error_set(error, TW_REDIS_BAD_DATA, "URL, headers and group must be UTF-8");
-	if (has_json && !text)
-		return error_set(error, TW_NO_MEMORY, "out of memory");
 	buffer_clear(buffer);
-	buffer_append_number(buffer, attempts);
-	number_write(buffer, text ? (int64_t)strlen(text) : 0);
-	if (task->grace || task->latest || latest_due_ms) {
-		number_write(buffer, (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
-		if (latest_due_ms)
-			number_write(buffer, latest_due_ms);
-	}
+	buffer_append_number(buffer, task->max_attempts ? task->max_attempts : DEFAULT_ATTEMPTS);
+	number_write(buffer, (task->grace + TW_MILLISECOND - 1) / TW_MILLISECOND);
+	if (latest_due_ms)
+		number_write(buffer, latest_due_ms);
 	buffer_append(buffer, "\n", 1);
-	if (text)
-		buffer_append_text(buffer, text);
+	if (task->group)
+		line_write(buffer, "G ", task->group);
+	if (task->url) {
+		buffer_append_text(buffer, method_name(task->method));
+		line_write(buffer, " ", task->url);
+	}
+	for (size_t i = 0; i < task->header_count; i++)
+		line_write(buffer, "H ", task->headers[i]);
+	buffer_append(buffer, "\n", 1);
 	buffer_append(buffer, task->body, task->body_size);
-	free(text);
 	return buffer->failed ? error_set(error, TW_NO_MEMORY, "out of memory") : TW_OK;
 }
 
-static enum tw_status callback_read(struct record *record)
+/* Takes a line, whose end becomes a NUL. Returns NULL if there is none, or it has a NUL. */
+static char *line_take(char **at, const char *end)
+{
+	char *line = *at;
+	char *line_end = memchr(line, '\n', (size_t)(end - line));
+
+	if (!line_end || memchr(line, '\0', (size_t)(line_end - line)))
+		return NULL;
+	*line_end = '\0';
+	*at = line_end + 1;
+	return line;
+}
+
+static bool number_take(const char **at, int64_t most, int64_t *number)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)**at))
+		return false;
+	*number = strtoll(*at, &end, 10);
+	*at = end;
+	return *number <= most;
+}
+
+/* Reads the numbers of the first line. */
+static bool head_read(struct record *record, const char *line)
+{
+	int64_t attempts;
+	int64_t grace_ms;
+
+	if (!number_take(&line, UINT32_MAX, &attempts) || *line++ != ' ' ||
+	    !number_take(&line, TW_REDIS_DELAY_MAX / TW_MILLISECOND, &grace_ms))
+		return false;
+	record->task.max_attempts = (unsigned)attempts;
+	record->task.grace = grace_ms * TW_MILLISECOND;
+	return !*line ||
+	       (*line++ == ' ' && number_take(&line, INT64_MAX, &record->latest_due_ms) && !*line);
+}
+
+static enum tw_status header_read(struct record *record, const char *header)
 {
 	struct tw_redis_task *task = &record->task;
-	json_t *headers = json_object_get(record->json, "headers");
-	const char *method = json_string_value(json_object_get(record->json, "method"));
 
-	task->url = json_string_value(json_object_get(record->json, "url"));
-	task->group = json_string_value(json_object_get(record->json, "group"));
-	if (group_check(task->group, NULL) != TW_OK)
+	if (task->header_count == TW_REDIS_HEADER_COUNT_MAX)
 		return TW_REDIS_BAD_DATA;
-	if (!task->url && task->group)
-		return TW_OK;
-	/* A callback without a method is a POST. */
-	while (method && method_name(task->method) && strcmp(method, method_name(task->method)))
-		task->method++;
-	task->header_count = json_array_size(headers);
-	if (!task->url || task->method > TW_REDIS_HEAD)
-		return TW_REDIS_BAD_DATA;
-	record->headers = calloc(task->header_count + 1, sizeof(*record->headers));
+	if (!record->headers)
+		record->headers = calloc(TW_REDIS_HEADER_COUNT_MAX, sizeof(*record->headers));
 	if (!record->headers)
 		return TW_NO_MEMORY;
-	for (size_t i = 0; i < task->header_count; i++)
-		record->headers[i] = json_string_value(json_array_get(headers, i));
+	record->headers[task->header_count++] = header;
 	task->headers = record->headers;
-	return callback_check(task, NULL);
+	return TW_OK;
 }
 
-enum { HEAD_ATTEMPTS, HEAD_SIZE, HEAD_GRACE, HEAD_LATEST, HEAD_NUMBERS };
-
-/* Reads the numbers before LF. Those that are not there become 0. Returns the head's end, or NULL
- * if it is none. */
-static const char *head_parse(const char *at, const char *end, size_t numbers[HEAD_NUMBERS])
+/* Reads a line with a group, a header, or a callback. */
+static enum tw_status line_read(struct record *record, const char *line)
 {
-	static const int digits[HEAD_NUMBERS] = {10, 10, 13, 15};
+	struct tw_redis_task *task = &record->task;
+	size_t size = strcspn(line, " ");
+	const char *text = line + size + !!line[size];
 
-	memset(numbers, 0, HEAD_NUMBERS * sizeof(numbers[0]));
-	for (int i = 0; i < HEAD_NUMBERS; i++) {
-		const char *start = at;
-
-		while (at < end && *at >= '0' && *at <= '9' && at - start < digits[i])
-			numbers[i] = numbers[i] * 10 + (size_t)(*at++ - '0');
-		if (at == start || at == end)
-			return NULL;
-		if (*at == '\n' && i >= HEAD_SIZE)
-			return at + 1;
-		if (*at++ != ' ')
-			return NULL;
+	if (size == 1 && *line == 'H')
+		return header_read(record, text);
+	if (size == 1 && *line == 'G') {
+		task->group = text;
+		return TW_OK;
 	}
-	return NULL;
+	for (task->method = TW_REDIS_POST; method_name(task->method); task->method++)
+		if (strlen(method_name(task->method)) == size &&
+		    !memcmp(line, method_name(task->method), size)) {
+			task->url = text;
+			return TW_OK;
+		}
+	return TW_REDIS_BAD_DATA;
 }
 
-enum tw_status record_read(struct record *record, const char *data, size_t size)
+enum tw_status record_read(struct record *record, char *data, size_t size)
 {
 	const char *end = data + size;
 	enum tw_status status = TW_OK;
-	size_t head[HEAD_NUMBERS];
-	size_t json_size;
-	size_t grace_ms;
+	char *line;
 
 	memset(record, 0, sizeof(*record));
-	data = head_parse(data, end, head);
-	json_size = head[HEAD_SIZE];
-	grace_ms = head[HEAD_GRACE];
-	if (!data || json_size > (size_t)(end - data))
-		return TW_REDIS_BAD_DATA;
-	if (json_size) {
-		/* Without memory jansson calls the text wrong, or loses a byte of a string (its
-		 * issue 362). errno says so. */
-		errno = 0;
-		record->json = json_loadb(data, json_size, 0, NULL);
-		if (errno == ENOMEM)
-			status = TW_NO_MEMORY;
-		else
-			status = record->json ? callback_read(record) : TW_REDIS_BAD_DATA;
-	}
-	if (status != TW_OK) {
+	line = line_take(&data, end);
+	if (!line || !head_read(record, line))
+		status = TW_REDIS_BAD_DATA;
+	while (status == TW_OK && (line = line_take(&data, end)) && *line)
+		status = line_read(record, line);
+	record->task.body = data;
+	record->task.body_size = (size_t)(end - data);
+	if (status == TW_OK && (!line || group_check(record->task.group, NULL) != TW_OK ||
+				callback_check(&record->task, NULL) != TW_OK))
+		status = TW_REDIS_BAD_DATA;
+	if (status != TW_OK)
 		record_free(record);
-		return status;
-	}
-	record->latest_due_ms = (int64_t)head[HEAD_LATEST];
-	record->task.max_attempts = (unsigned)head[HEAD_ATTEMPTS];
-	record->task.grace = grace_ms < TW_REDIS_DELAY_MAX / TW_MILLISECOND
-				     ? (tw_duration)grace_ms * TW_MILLISECOND
-				     : TW_REDIS_DELAY_MAX;
-	record->task.body = data + json_size;
-	record->task.body_size = (size_t)(end - data) - json_size;
-	return TW_OK;
+	return status;
 }
 
 void record_free(struct record *record)
 {
-	json_decref(record->json);
 	free(record->headers);
 	memset(record, 0, sizeof(*record));
 }

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A record is what is kept of a task in Redis: "ATTEMPTS SIZE LF JSON BODY", with " GRACE" or
- * " GRACE LATEST" before LF if the task has these. ATTEMPTS is the highest number of attempts.
- * GRACE is how late it may begin, in milliseconds, or 0. LATEST is its latest due time, in
- * milliseconds since 1970, which add.lua writes. The scripts read all three, too. JSON, of
- * SIZE bytes, has the callback (0 bytes if there is none); the rest is the body.
+ * A record is what is kept of a task in Redis: lines, an empty line, and the body.
+ *   ATTEMPTS GRACE          the highest number of attempts, and how late it may begin, in
+ *                           milliseconds, or 0; with " LATEST" behind it if the task has a latest
+ *                           due time, in milliseconds since 1970, which add.lua writes
+ *   G GROUP                 if it has a group
+ *   METHOD URL              if it has a callback
+ *   H NAME: VALUE           each header
+ * The scripts read the first line and the group. Texts are UTF-8 without control characters.
  */
 #ifndef REDIS_CLIENT_RECORD_H
 #define REDIS_CLIENT_RECORD_H
 
 #include <stddef.h>
 
-#include <jansson.h>
-
 #include <timingwheel/redis.h>
 
 #include "redis/wire/buffer.h"
 
-/* This is a record taken apart. The task has no key. Its pointers lead into the record's bytes, to
- * `headers` and to `json`. */
+/* This is a record taken apart. The task has no key. Its pointers lead into the record's bytes and
+ * to `headers`. */
 struct record {
 	struct tw_redis_task task; /* without a callback it has no URL */
 	int64_t latest_due_ms;     /* 0 if it has none */
 	const char **headers;
-	json_t *json;
 };
 
 /* Checks the task's data. Returns TW_OK, or TW_INVALID or TW_REDIS_BAD_DATA with *error, which may
@@ -35,8 +35,7 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
 enum tw_status group_check(const char *group, struct tw_redis_error *error);
 
 /* Replaces the buffer's bytes by the record. `latest_due_ms` is 0 for a task that has none, or to
- * which add.lua adds it. Returns TW_OK, TW_REDIS_BAD_DATA if text is not UTF-8, or
- * TW_NO_MEMORY. */
+ * which add.lua adds it. Returns TW_OK or TW_NO_MEMORY. */
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    int64_t latest_due_ms, struct tw_redis_error *error);
 
@@ -49,9 +48,9 @@ static inline int64_t score_due(int64_t score)
 	return score >= queued && score < 2 * queued ? score - queued : score;
 }
 
-/* Reads a record. Returns TW_OK, or TW_REDIS_BAD_DATA if it is none of ours, or TW_NO_MEMORY.
- * Unless it is TW_OK, nothing is to be freed. */
-enum tw_status record_read(struct record *record, const char *data, size_t size);
+/* Reads a record, whose lines get a NUL at their ends. Returns TW_OK, or TW_REDIS_BAD_DATA if it is
+ * none of ours, or TW_NO_MEMORY. Unless it is TW_OK, nothing is to be freed. */
+enum tw_status record_read(struct record *record, char *data, size_t size);
 void record_free(struct record *record);
 
 /* Returns "POST" and so on, or NULL if there is no such method. */

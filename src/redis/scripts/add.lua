@@ -98,7 +98,7 @@ end
 local function limit(key, score, due, record, latest)
 	local waits = score and redis.call('HEXISTS', KEYS[3], key) == 0
 	local replaced = waits and redis.call('HGET', KEYS[2], key) or ''
-	local most = string.match(replaced, '^%d+ %d+ %d+ (%d+)\n') or
+	local most = string.match(replaced, '^%d+ %d+ (%d+)\n') or
 		string.format('%d', due_time('0', latest))
 
 	return math.max(now, math.min(due, most)),

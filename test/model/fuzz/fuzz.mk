@@ -69,7 +69,7 @@ ifeq ($(REDIS_FOUND),yes)
 $(FUZZ_REDIS:%=$(FUZZ_BUILD)/fuzz_%): $(call fuzz_objects,$(FUZZ_REDIS_PARTS))
 $(FUZZ_REDIS:%=$(FUZZ_BUILD)/inputs_%): $(FUZZ_REDIS_PARTS)
 $(FUZZ_REDIS:%=$(FUZZ_BUILD)/fuzz_%) $(FUZZ_REDIS:%=$(FUZZ_BUILD)/inputs_%): \
-	FUZZ_LIBS = $(redis_libs)
+	FUZZ_LIBS = $(redis_libs) -ljansson
 endif
 
 $(FUZZ_ALL:%=$(FUZZ_BUILD)/fuzz_%): $(FUZZ_BUILD)/fuzz_%: \

@@ -4,6 +4,7 @@
  * the same after it has been written and read again.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "redis/client/record.h"
@@ -43,11 +44,15 @@ static void check_again(const struct record *record)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	char *copy = malloc(size);
 	struct record record;
 
-	if (record_read(&record, (const char *)data, size) == TW_OK) {
+	if (size)
+		memcpy(copy, data, size);
+	if (size && record_read(&record, copy, size) == TW_OK) {
 		check_again(&record);
 		record_free(&record);
 	}
+	free(copy);
 	return 0;
 }

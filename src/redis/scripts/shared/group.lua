@@ -16,19 +16,7 @@ local function grouping()
 
 	-- Returns the group that a record names, or nil.
 	function group.of(record)
-		local size, at = string.match(record or '', '^%d+ (%d+)[ %d]*\n()')
-		local json = size and string.sub(record, at, at + size - 1) or ''
-		local _, last = string.find(json, '"group":"', 1, true)
-		if not last then
-			return nil
-		end
-		-- Most names have nothing that is escaped.
-		local name = string.match(json, '^([^"\\]+)"', last + 1)
-		if name then
-			return name
-		end
-		local ok, callback = pcall(cjson.decode, json)
-		return ok and type(callback) == 'table' and callback.group or nil
+		return string.match(record or '', '^[^\n]*\nG ([^\n]*)\n')
 	end
 
 	-- Returns the due time that the score of a task says, and whether it waits in `queue`.

@@ -26,7 +26,7 @@
 -- The namespace's own keys are, in this order:
 --   1 present  sorted set: worker, by the millisecond until which its report is good
 --   2 workers  hash: worker to its report
---   3 layout   "2 16": the version of these keys, and the number of shards; a call that reads it
+--   3 layout   "3 16": the version of these keys, and the number of shards; a call that reads it
 --              has it as the first one
 -- Besides, "note/WORKER" is there for the time of a lease: what a worker's last large claim took
 -- (claim.lua). And "wait" is there for a millisecond behind changes that are waited for (router.c).
