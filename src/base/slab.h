@@ -16,7 +16,7 @@
  *
  * Other threads cannot take a block that lies in a bin. slab_give() passes the bin's blocks on when
  * they are SLAB_BATCH, unless the lock is taken; slab_flush() passes all of them on. Either then
- * gives empty pages back to the system if they are more than an eighth of the slab's.
+ * gives empty pages back to the system while they are more than an eighth of the slab's.
  *
  * The slab may write the first word of a free block, and the whole of a page that has free blocks
  * only becomes zero when it goes back to the system.
@@ -32,6 +32,7 @@
 #include <stdlib.h>
 
 #include "list.h"
+#include "own_lock.h"
 #include "sanitizer.h"
 
 #define CACHE_LINE 64
@@ -52,6 +53,14 @@ enum {
 	CHUNK_WORDS = (CHUNK_PAGES + 63) / 64
 };
 
+/* The sets of a chunk's pages. */
+enum page_set {
+	PAGES_USABLE, /* present pages with a free block */
+	PAGES_EMPTY,  /* those of them that may go back to the system */
+	PAGES_ABSENT,
+	PAGE_SETS
+};
+
 /*
  * A chunk is blocks of one size on pages; no block lies on two. A page is absent, empty, or has
  * blocks in use. An absent page was never touched, or went back to the system and reads as zero. An
@@ -66,12 +75,11 @@ struct chunk {
 	 * thread reads it. */
 	_Atomic uint64_t floor;
 	bool is_small; /* the kernel uses small pages */
-	/* Written with each page's first and last block: sets of pages, and their sizes. */
-	_Alignas(CACHE_LINE) uint32_t present; /* those that are not absent, without the header's */
-	uint32_t usable_count;
-	uint32_t rows_from;           /* the page from which a row is looked for */
-	uint64_t usable[CHUNK_WORDS]; /* present pages with a free block */
-	uint64_t absent[CHUNK_WORDS];
+	/* Written with each page's first and last block. */
+	_Alignas(CACHE_LINE) int list; /* enum slab_list */
+	uint32_t present;              /* pages that are not absent, without the header's */
+	uint32_t counts[PAGE_SETS];
+	uint64_t sets[CHUNK_WORDS][PAGE_SETS];
 	/* Written with each block: a bit for each free block of a page. */
 	uint64_t free[CHUNK_PAGES];
 };
@@ -107,10 +115,11 @@ static inline size_t chunk_number(const void *block, size_t block_size)
 	return offset / CHUNK_PAGE * CHUNK_PAGE_BLOCKS + offset % CHUNK_PAGE / block_size;
 }
 
-/* A slab lists its chunks by what they are good for. */
+/* A slab lists its chunks by what they are good for; blocks are taken from the first three. */
 enum slab_list {
-	SLAB_USABLE, /* they have present pages with free blocks */
-	SLAB_SPARSE, /* they have no such pages, but absent ones */
+	SLAB_USABLE, /* they have present pages with free blocks, and no empty ones */
+	SLAB_EMPTY,  /* they have empty pages */
+	SLAB_SPARSE, /* they have neither, but absent pages */
 	SLAB_BLANK,  /* all of their pages are absent; the first chunk is sparse then */
 	SLAB_FULL,   /* they have no free blocks */
 	SLAB_LISTS
@@ -136,38 +145,34 @@ struct slab_hooks {
 
 /* A stripe holds free blocks that threads take without the lock. */
 struct slab_stripe {
-	_Alignas(CACHE_LINE) atomic_bool busy;
-	/* Only the thread that set `busy` touches these. */
-	unsigned count;             /* pages in `more` */
-	struct chunk_blocks blocks; /* blocks of one page, taken first */
+	_Alignas(CACHE_LINE) struct own_lock lock; /* for all of the stripe */
+	unsigned count;                            /* pages in `more` */
+	struct chunk_blocks blocks;                /* blocks of one page, taken first */
 	struct chunk_blocks more[SLAB_STRIPE_PAGES];
 };
 
 struct slab {
 	/* Constant. */
 	size_t block_size;
-	uint32_t reciprocal;                         /* 65,536 / block_size, rounded up */
-	size_t step;                                 /* chunk pages in one of the system's */
-	bool recycles;                               /* false where every block comes from malloc */
-	const struct slab_hooks *hooks;              /* or NULL */
-	struct slab_stripe stripes[SLAB_STRIPES];    /* any thread */
-	_Alignas(CACHE_LINE) pthread_mutex_t growth; /* one thread at a time adds a chunk */
-	/* Any thread touches these under the lock. */
-	pthread_mutex_t lock;
+	uint32_t reciprocal;                      /* 65,536 / block_size, rounded up */
+	size_t unit;                              /* chunk pages in one of the system's */
+	bool recycles;                            /* false where every block comes from malloc */
+	const struct slab_hooks *hooks;           /* or NULL */
+	struct slab_stripe stripes[SLAB_STRIPES]; /* any thread */
+	/* Any thread touches these under the lock, and reads the statistics without. */
+	_Alignas(CACHE_LINE) pthread_mutex_t lock;
+	size_t present;        /* pages, without headers */
+	size_t empty;          /* present pages that may go back to the system */
+	_Atomic uint64_t out;  /* statistic: blocks in use, in bins and in stripes */
+	_Atomic uint64_t held; /* statistic: bytes from the system */
 	struct list chunks[SLAB_LISTS];
 	size_t chunk_count;
-	size_t present; /* pages, without headers */
-	size_t empty;   /* present pages without a block in use */
-	bool releases;  /* a thread gives pages back */
-	/* Statistics, written under the lock and read by any thread. */
-	_Atomic uint64_t held; /* bytes from the system */
-	_Atomic uint64_t out;  /* blocks in use, in bins and in stripes */
+	pthread_mutex_t growth; /* one thread at a time adds a chunk */
 };
 
 /* A bin holds blocks that one thread is giving back. A zeroed bin is empty. */
 struct slab_bin {
-	unsigned count; /* in `blocks` */
-	bool has_left;  /* too many pages were empty when its blocks had last been passed on */
+	size_t count; /* in `blocks` */
 	void *blocks[SLAB_BATCH];
 	/* Blocks that come while that is full and the lock is taken. Each one's first word is the
 	 * next one's address. */

@@ -67,41 +67,6 @@ TEST(once, blocks_are_aligned_and_do_not_overlap)
 	free(blocks);
 }
 
-/* Returns how many different blocks come out of `cycles` cycles of `held` blocks each. */
-static size_t count_different_blocks(struct slab *slab, size_t held, size_t cycles)
-{
-	void **blocks = calloc(held * cycles, sizeof(*blocks));
-	size_t different = 1;
-
-	assert_non_null(blocks);
-	for (size_t i = 0; i < cycles; i++) {
-		take_all(slab, blocks + i * held, held);
-		give_all(slab, blocks + i * held, held);
-	}
-	qsort(blocks, held * cycles, sizeof(*blocks), compare_addresses);
-	for (size_t i = 1; i < held * cycles; i++)
-		different += blocks[i] != blocks[i - 1];
-	free(blocks);
-	return different;
-}
-
-/* Blocks of a page may remain in the stripe. */
-TEST(once, blocks_given_back_are_taken_again)
-{
-	static const size_t held[] = {1, 2, 63, 64, 65, 1000};
-
-	if (SANITIZER_ADDRESS)
-		TEST_SKIP("the address sanitizer changes what is allocated");
-	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
-		struct slab slab;
-
-		slab_init(&slab, 128, NULL);
-		assert_in_range(count_different_blocks(&slab, held[i], 200), held[i],
-				2 * held[i] + 128);
-		slab_destroy(&slab);
-	}
-}
-
 /* There are more threads than stripes, so that some share one. */
 enum { THREADS = SLAB_STRIPES + 8, PLACES = 64, WORDS = 16 };
 
@@ -186,52 +151,6 @@ TEST(once, no_block_is_in_two_hands_at_a_time)
 	slab_destroy(&exchange.slab);
 }
 
-struct conveyor {
-	struct slab slab;
-	_Atomic(uint64_t *) belt[PLACES];
-	uint64_t count;
-	atomic_uint broken;
-};
-
-static void *give_from_belt(void *argument)
-{
-	struct conveyor *conveyor = argument;
-	struct slab_bin bin = {0};
-
-	for (uint64_t i = 0; i < conveyor->count; i++) {
-		uint64_t *block;
-
-		while (!(block = atomic_exchange(&conveyor->belt[i % PLACES], NULL)))
-			give_way();
-		if (block[0] != i * WORDS || !is_stamped(block))
-			atomic_fetch_add(&conveyor->broken, 1);
-		slab_give(&conveyor->slab, &bin, block);
-	}
-	slab_flush(&conveyor->slab, &bin);
-	return NULL;
-}
-
-TEST(once, memory_does_not_grow_where_one_thread_takes_and_another_gives)
-{
-	struct conveyor conveyor = {.count = TEST_SHARE_OF(1000000)};
-	pthread_t giver;
-
-	slab_init(&conveyor.slab, WORDS * sizeof(uint64_t), NULL);
-	assert_int_equal(pthread_create(&giver, NULL, give_from_belt, &conveyor), 0);
-	for (uint64_t i = 0; i < conveyor.count; i++) {
-		uint64_t *block = slab_take(&conveyor.slab);
-
-		stamp(block, i * WORDS);
-		while (atomic_load(&conveyor.belt[i % PLACES]))
-			give_way();
-		atomic_store(&conveyor.belt[i % PLACES], block);
-	}
-	pthread_join(giver, NULL);
-	assert_int_equal(atomic_load(&conveyor.broken), 0);
-	assert_stayed_small(&conveyor.slab);
-	slab_destroy(&conveyor.slab);
-}
-
 /* ---- Chunks and pages ---- */
 
 enum {
@@ -249,7 +168,6 @@ struct world {
 	size_t chunk_count;
 	atomic_size_t forgotten; /* pages it has reported */
 	bool keeps;              /* it refuses to forget */
-	bool gives;              /* it gives back when it is next to forget */
 	uint64_t *blocks[BLOCKS];
 	struct random random;
 };
@@ -266,8 +184,6 @@ static bool world_begin_chunk(void *argument, struct chunk *chunk)
 	return true;
 }
 
-static void world_give(struct world *world, uint64_t one_in);
-
 /* The page has no block in use: each was zeroed when it was given back. */
 static bool world_forget(void *argument, struct chunk *chunk, const void *block)
 {
@@ -278,10 +194,6 @@ static bool world_forget(void *argument, struct chunk *chunk, const void *block)
 	for (size_t i = 1; i < BLOCK / sizeof(*words) * PAGE_BLOCKS; i++)
 		assert_true(i % (BLOCK / sizeof(*words)) == 0 || words[i] == 0);
 	atomic_fetch_add(&world->forgotten, 1);
-	if (world->gives) {
-		world->gives = false;
-		world_give(world, 100);
-	}
 	return !world->keeps;
 }
 
@@ -434,29 +346,6 @@ TEST(once, page_that_the_hook_refuses_to_forget_stays_as_it_is)
 	world->keeps = false;
 	world_fill(world);
 	world_give(world, 0);
-	world_expect_pages(world);
-	world_destroy(world);
-}
-
-/* While a bin's pages go, another bin gives back most of the blocks, and leaves the pages of that
- * chunk to the first one, which is empty then. */
-TEST(once, pages_that_one_thread_leaves_to_another_go_back_when_it_flushes)
-{
-	struct world *world = world_create();
-	struct slab_bin bin = {0};
-
-	world_fill(world);
-	world->gives = true;
-	for (size_t i = 0; world->gives; i++) {
-		uint64_t *block = world->blocks[i];
-
-		assert_true(i < BLOCKS / 2);
-		memset(block, 0, BLOCK);
-		world->blocks[i] = NULL;
-		slab_give(&world->slab, &bin, block);
-	}
-	slab_flush(&world->slab, &bin);
-	world_expect_blocks(world);
 	world_expect_pages(world);
 	world_destroy(world);
 }
@@ -652,10 +541,10 @@ TEST(once, thread_that_finds_all_stripes_in_use_sleeps_until_one_is_free)
 	if (!slab.recycles)
 		TEST_SKIP("the address sanitizer finds what is freed");
 	for (int i = 0; i < SLAB_STRIPES; i++)
-		atomic_store(&slab.stripes[i].busy, true);
+		assert_true(own_lock_try(&slab.stripes[i].lock));
 	assert_int_equal(pthread_create(&thread, NULL, take_one, &slab), 0);
 	WAIT_UNTIL(atomic_load(&taker_id) && thread_is_asleep(atomic_load(&taker_id)));
-	atomic_store(&slab.stripes[3].busy, false);
+	own_lock_let_go(&slab.stripes[3].lock);
 	pthread_join(thread, &block);
 	assert_non_null(block);
 	slab_give(&slab, &bin, block);

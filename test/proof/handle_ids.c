@@ -144,6 +144,7 @@ int main(void)
 	table.chunks = chunks;
 	table.slab.block_size = sizeof(struct alarm);
 	table.slab.reciprocal = 65535 / sizeof(struct alarm) + 1;
+	table.slab.unit = 1;
 	table.slab.recycles = true;
 	table.slab.hooks = &hooks;
 	for (int i = 0; i < SLAB_LISTS; i++)

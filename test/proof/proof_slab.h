@@ -93,9 +93,8 @@ void *pages_map_aligned(size_t alignment, size_t size)
 
 	mapped[thread_number]++;
 	chunk->present = 0;
-	chunk->usable_count = 0;
-	chunk->usable[0] = 0;
-	chunk->absent[0] = 0;
+	for (int set = 0; set < PAGE_SETS; set++)
+		chunk->counts[set] = chunk->sets[0][set] = 0;
 	blocks_clear(chunk_page(chunk, CHUNK_FIRST), CHUNK - HEADER);
 	return chunk;
 }

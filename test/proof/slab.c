@@ -89,7 +89,7 @@ static const struct slab_hooks hooks = {chunk_may_begin, chunk_may_forget, NULL}
 /* slab_init() would assign a whole struct, which GenMC refuses. */
 static struct slab slab = {.block_size = CACHE_LINE,
 			   .reciprocal = 65536 / CACHE_LINE,
-			   .step = 1,
+			   .unit = 1,
 			   .recycles = true,
 			   .hooks = &hooks};
 static struct slab_bin bins[THREADS + 1];
@@ -209,7 +209,7 @@ static uint64_t judge_stripes(void)
 		for (unsigned j = 0; j < stripe->count; j++)
 			met += blocks_meet(stripe->more[j].page, stripe->more[j].mask);
 		/* relaxed: no thread is left. */
-		assert(!atomic_load_explicit(&stripe->busy, memory_order_relaxed));
+		assert(!atomic_load_explicit(&stripe->lock.is_taken, memory_order_relaxed));
 	}
 	assert(met == counter_read(&slab.out));
 	return met;
@@ -220,21 +220,21 @@ static uint64_t judge_stripes(void)
 static uint64_t judge_chunk(struct chunk *chunk, size_t *empty)
 {
 	uint32_t present = 0;
-	uint32_t usable = 0;
 	uint64_t met = 0;
 
 	for (size_t page = CHUNK_FIRST; page < CHUNK_PAGES; page++) {
 		uint64_t free = chunk->free[page];
-		bool is_present = !pages_have(chunk->absent, page);
+		bool is_present = !pages_have(chunk, PAGES_ABSENT, page);
+		bool is_empty = is_present && free == chunk->all;
 
 		met += blocks_meet(chunk_page(chunk, page), free);
 		assert(is_present || free == chunk->all);
-		assert(pages_have(chunk->usable, page) == (is_present && free != 0));
+		assert(pages_have(chunk, PAGES_USABLE, page) == (is_present && free != 0));
+		assert(pages_have(chunk, PAGES_EMPTY, page) == is_empty);
 		present += is_present;
-		usable += is_present && free != 0;
-		*empty += is_present && free == chunk->all;
+		*empty += is_empty;
 	}
-	assert(chunk->present == present && chunk->usable_count == usable);
+	assert(chunk->present == present);
 	return met;
 }
 
@@ -251,14 +251,14 @@ static void judge(void)
 			struct chunk *chunk = list_entry(link, struct chunk, link);
 
 			met += judge_chunk(chunk, &empty);
-			assert(chunk_list(chunk) == (enum slab_list)i);
+			assert(chunk->list == i && chunk_list(chunk) == (enum slab_list)i);
 			present += chunk->present;
 			count++;
 		}
 	}
 	assert(count == slab.chunk_count && (int)count == chunks_mapped());
 	assert(met == count * (CHUNK_PAGES - CHUNK_FIRST) * PAGE_BLOCKS);
-	assert(slab.present == present && slab.empty == empty && !slab.releases);
+	assert(slab.present == present && slab.empty == empty && empty <= present / 8);
 	assert(counter_read(&slab.held) == present * PAGE + count * HEADER);
 }
 
