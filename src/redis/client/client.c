@@ -289,38 +289,6 @@ static bool needs_time(const struct tw_redis_task *task)
 	return task->cron || (task->every && task->at_ms);
 }
 
-/* Asks for the time of the server that has the task's shard. */
-static enum tw_status time_ask(struct tw_redis *redis, struct call *call,
-			       const struct tw_redis_task *task, int64_t *now_ms)
-{
-	struct eval *eval = &call->eval;
-	enum tw_status status;
-
-	/* The list has no task, only the time. */
-	eval_begin(eval, &script_list, &redis->space,
-		   space_shard(&redis->space, task->key, task->key_size));
-	eval_text(eval, "+inf");
-	eval_number(eval, 0);
-	eval_number(eval, 0);
-	status = call_ask(redis, call);
-	*now_ms = status == TW_OK ? eval_integer(eval, 0, 0) : 0;
-	return status;
-}
-
-/* Checks the task and makes its record. *at_ms is its time, for the script. */
-static enum tw_status add_prepare(struct call *call, const struct tw_redis_task *task,
-				  int64_t now_ms, int64_t *at_ms)
-{
-	enum tw_status status = task_check(task, &call->error);
-
-	if (status == TW_OK)
-		status = record_write(&call->record, task, 0, &call->error);
-	if (status != TW_OK)
-		return status;
-	*at_ms = task->at_ms;
-	return needs_time(task) ? recurrence_first(task, now_ms, at_ms, &call->error) : TW_OK;
-}
-
 /* Begins a task of an eval: its mode, as add.lua reads it, and its key. */
 static void task_begin(struct eval *eval, const struct tw_redis_task *task, char kind)
 {
@@ -548,15 +516,42 @@ static const struct tw_redis_task *adding_task(const struct adding *adding, size
 	return adding->infos ? &adding->infos[index].task : &adding->tasks[index];
 }
 
-static enum tw_status adding_prepare(const struct adding *adding, size_t index, int64_t *at_ms)
+/* Asks for the time of the server that has the task's shard, once for all tasks in work. In a
+ * cluster the nodes' clocks may differ, and a task is early or late by the difference. */
+static enum tw_status adding_ask_time(struct adding *adding, const struct tw_redis_task *task)
 {
-	const struct tw_redis_task *task = adding_task(adding, index);
+	struct eval eval = {0};
 
-	if (adding->infos)
-		return restore_prepare(adding->call, &adding->infos[index]);
-	if (needs_time(task) && adding->time_status != TW_OK)
+	if (adding->now_ms || adding->time_status != TW_OK)
 		return adding->time_status;
-	return add_prepare(adding->call, task, adding->now_ms, at_ms);
+	/* The list has no task, only the time. */
+	eval_begin(&eval, &script_list, &adding->redis->space,
+		   space_shard(&adding->redis->space, task->key, task->key_size));
+	eval_text(&eval, "+inf");
+	eval_number(&eval, 0);
+	eval_number(&eval, 0);
+	call_run(&adding->redis->access->calls, adding->call, &eval, 1);
+	adding->time_status = eval.status;
+	adding->now_ms = eval_integer(&eval, 0, 0);
+	eval_free(&eval);
+	return adding->time_status;
+}
+
+/* Checks the task and makes its record. *at_ms is its time, for the script. */
+static enum tw_status add_prepare(struct adding *adding, const struct tw_redis_task *task,
+				  int64_t *at_ms)
+{
+	struct call *call = adding->call;
+	enum tw_status status = task_check(task, &call->error);
+
+	*at_ms = task->at_ms;
+	if (status == TW_OK)
+		status = record_write(&call->record, task, 0, &call->error);
+	if (status != TW_OK || !needs_time(task))
+		return status;
+	status = adding_ask_time(adding, task);
+	return status == TW_OK ? recurrence_first(task, adding->now_ms, at_ms, &call->error)
+			       : status;
 }
 
 /* Notes what has become of a task. The call's error is that of the first one that failed. */
@@ -585,31 +580,19 @@ static struct eval *adding_eval(struct adding *adding, size_t number)
 	return &adding->evals[adding->used++];
 }
 
-/* Asks for the server's time, if a task needs it. In a cluster the nodes' clocks may differ, and a
- * task is early or late by the difference. */
-static void adding_ask_time(struct adding *adding, size_t base, size_t count)
-{
-	size_t i = 0;
-
-	while (i < count && !adding->infos &&
-	       (!needs_time(&adding->tasks[base + i]) ||
-		task_check(&adding->tasks[base + i], NULL) != TW_OK))
-		i++;
-	if (i < count && !adding->infos)
-		adding->time_status = time_ask(adding->redis, adding->call,
-					       &adding->tasks[base + i], &adding->now_ms);
-}
-
 static void adding_write(struct adding *adding, size_t base, size_t count)
 {
 	adding->used = 0;
-	adding_ask_time(adding, base, count);
+	adding->now_ms = 0;
+	adding->time_status = TW_OK;
 	for (size_t i = 0; i < count; i++) {
 		struct work *work = &adding->work[i];
 		int64_t at_ms = 0;
 
 		work->eval = NULL;
-		work->status = adding_prepare(adding, base + i, &at_ms);
+		work->status = adding->infos
+				       ? restore_prepare(adding->call, &adding->infos[base + i])
+				       : add_prepare(adding, &adding->tasks[base + i], &at_ms);
 		if (work->status != TW_OK) {
 			adding_note(adding, base + i, work->status, 0);
 			continue;
