@@ -278,26 +278,37 @@ static __attribute__((noinline)) enum tw_status get_hashed(struct get *get, uint
 	return get_count(get, &look, false, 0, false);
 }
 
-/* tw_cache_get, whatever it is asked. */
-static __attribute__((noinline)) enum tw_status cache_get_any(struct tw_cache *cache,
-							      const void *key, size_t key_size,
-							      void *buffer, size_t capacity,
-							      size_t *value_size)
+/* Gets a key, whatever is asked. `glance` has not found it, or is NULL. After a glance the buffer may
+ * be written already, in the key's place. */
+static __attribute__((noinline)) enum tw_status get_any(struct tw_cache *cache,
+							const struct glance *glance,
+							const void *key, size_t key_size,
+							void *buffer, size_t capacity,
+							size_t *value_size)
 {
+	unsigned char copy[16];
 	struct get get = {.cache = cache,
 			  .key = key,
 			  .key_size = key_size,
 			  .buffer = buffer,
 			  .capacity = capacity};
 	enum tw_status status = TW_INVALID;
+	uint64_t hash = 0;
 
-	if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
+	if (glance) {
+		memcpy(copy, &glance->key[0], 8);
+		memcpy(copy + key_size - 8, &glance->key[1], 8);
+		get.key = copy;
+		get.caller = glance->caller;
+		hash = glance->look.hash;
+		status = TW_OK;
+	} else if (cache && key_is_valid(key, key_size) && (buffer || capacity == 0)) {
 		status = cache_admit(cache, &get.caller);
-		if (status == TW_OK) {
-			get.coarse = shared_coarse_now(&cache->shared);
-			status =
-				get_hashed(&get, key_hash_wide(&cache->shared.seed, key, key_size));
-		}
+		hash = key_hash_wide(&cache->shared.seed, key, key_size);
+	}
+	if (status == TW_OK) {
+		get.coarse = shared_coarse_now(&cache->shared);
+		status = get_hashed(&get, hash);
 	}
 	/* Not before the key was read: callers may have both in one place. */
 	if (value_size)
@@ -319,60 +330,41 @@ static inline __attribute__((always_inline)) bool glance_copy(const struct glanc
 	return look_holds(&glance->look);
 }
 
-/* Gets a key that a glance has not found. The buffer may be written already, in the key's place. */
-static __attribute__((noinline)) enum tw_status get_after_glance(struct tw_cache *cache,
-								 const struct glance *glance,
-								 size_t key_size, void *buffer,
-								 size_t capacity,
-								 size_t *value_size)
+/* Gets a key of which a glance has that result. */
+static inline __attribute__((always_inline)) enum tw_status get_glanced(
+	struct tw_cache *cache, enum glance_result result, const struct glance *glance,
+	const void *key, size_t key_size, void *buffer, size_t capacity, size_t *value_size)
 {
-	unsigned char key[16];
-	struct get get = {.cache = cache,
-			  .caller = glance->caller,
-			  .coarse = shared_coarse_now(&cache->shared),
-			  .key = key,
-			  .key_size = key_size,
-			  .buffer = buffer,
-			  .capacity = capacity};
-	enum tw_status status;
+	/* What is passed on lies in memory; the glance itself can be in registers. */
+	struct glance passed;
+	size_t size = 0;
 
-	memcpy(key, &glance->key[0], 8);
-	memcpy(key + key_size - 8, &glance->key[1], 8);
-	status = get_hashed(&get, glance->look.hash);
+	if (result == GLANCE_NONE)
+		return get_any(cache, NULL, key, key_size, buffer, capacity, value_size);
+	if (result == GLANCE_UNKNOWN ||
+	    (result == GLANCE_HIT &&
+	     __builtin_expect(!glance_copy(glance, key_size, buffer, capacity, &size), 0))) {
+		passed = *glance;
+		return get_any(cache, &passed, key, key_size, buffer, capacity, value_size);
+	}
 	if (value_size)
-		*value_size = get.size;
-	return status;
+		*value_size = size;
+	if (result == GLANCE_MISS)
+		return glance_miss(glance);
+	glance_count_hit(glance);
+	return TW_OK;
 }
 
 enum tw_status tw_cache_get(struct tw_cache *cache, const void *key, size_t key_size, void *buffer,
 			    size_t capacity, size_t *value_size)
 {
 	struct glance glance;
-	/* What is passed on lies in memory; the glance itself can be in registers. */
-	struct glance passed;
-	size_t size;
 
-	if (__builtin_expect(!buffer, 0))
-		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
-	switch (cache_glance(cache, key, key_size, &glance)) {
-	case GLANCE_HIT:
-		if (__builtin_expect(!glance_copy(&glance, key_size, buffer, capacity, &size), 0))
-			break;
-		glance_count_hit(&glance);
-		if (value_size)
-			*value_size = size;
-		return TW_OK;
-	case GLANCE_MISS:
-		if (value_size)
-			*value_size = 0;
-		return glance_miss(&glance);
-	case GLANCE_UNKNOWN:
-		break;
-	case GLANCE_NONE:
-		return cache_get_any(cache, key, key_size, buffer, capacity, value_size);
-	}
-	passed = glance;
-	return get_after_glance(cache, &passed, key_size, buffer, capacity, value_size);
+	return get_glanced(cache,
+			   __builtin_expect(buffer != NULL, 1)
+				   ? cache_glance(cache, key, key_size, &glance)
+				   : GLANCE_NONE,
+			   &glance, key, key_size, buffer, capacity, value_size);
 }
 
 /* Does what tw_cache_acquire() does, whatever it is asked. */
@@ -441,76 +433,33 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 /* This many are looked up at a time, so that their cache misses overlap. */
 enum { LOOKUPS = 16 };
 
-static bool lookup_is_valid(const struct tw_cache_lookup *item)
+/* Gets up to LOOKUPS keys. What the lookups will touch is fetched first, one kind after the
+ * other. Returns how many were found. */
+static size_t cache_get_some(struct tw_cache *cache, struct tw_cache_lookup *items, unsigned n)
 {
-	return key_is_valid(item->key, item->key_size) && (item->buffer || item->capacity == 0);
-}
-
-/* Gets a key that may be a short one for which a glance has begun. */
-static enum tw_status get_item(struct tw_cache *cache, struct glance *glance, bool is_plain,
-			       struct tw_cache_lookup *item)
-{
-	enum glance_result result = GLANCE_NONE;
-	struct get get = {.cache = cache,
-			  .caller = glance->caller,
-			  .key = item->key,
-			  .key_size = item->key_size,
-			  .buffer = item->buffer,
-			  .capacity = item->capacity};
-	enum tw_status status;
-
-	if (is_plain)
-		result = glance_find(cache, glance, item->key_size);
-	if (result == GLANCE_MISS)
-		return glance_miss(glance);
-	if (result == GLANCE_HIT) {
-		if (glance_copy(glance, item->key_size, item->buffer, item->capacity,
-				&item->value_size)) {
-			glance_count_hit(glance);
-			return TW_OK;
-		}
-		return get_after_glance(cache, glance, item->key_size, item->buffer, item->capacity,
-					&item->value_size);
-	}
-	get.coarse = shared_coarse_now(&cache->shared);
-	status = get_hashed(&get, glance->look.hash);
-	item->value_size = get.size;
-	return status;
-}
-
-static size_t cache_get_some(struct tw_cache *cache, struct caller *caller,
-			     struct tw_cache_lookup *items, unsigned n)
-{
-	struct glance glances[LOOKUPS];
-	/* relaxed: as in cache_glance(). */
-	bool are_plain = atomic_load_explicit(&cache->lookups_are_plain, memory_order_relaxed);
+	uint64_t hashes[LOOKUPS];
 	size_t found = 0;
 
-	/* What the lookups will touch is fetched, one kind after the other. */
 	for (unsigned i = 0; i < n; i++) {
-		struct look *look = &glances[i].look;
-
-		glances[i].caller = caller;
-		items[i].value_size = 0;
-		items[i].status = lookup_is_valid(&items[i]) ? TW_OK : TW_INVALID;
-		look->hash = items[i].status == TW_OK
-				     ? key_hash_wide(&cache->shared.seed, items[i].key,
-						     items[i].key_size)
-				     : 0;
-		look->shard = cache_shard(cache, look->hash);
-		if (items[i].status == TW_OK && key_is_short(items[i].key_size))
-			glance_begin(&glances[i], items[i].key, items[i].key_size);
-		else
-			look_begin(look);
+		hashes[i] = key_is_valid(items[i].key, items[i].key_size)
+				    ? key_hash_wide(&cache->shared.seed, items[i].key,
+						    items[i].key_size)
+				    : 0;
+		shard_prefetch_bucket(cache_shard(cache, hashes[i]), hashes[i]);
 	}
 	for (unsigned i = 0; i < n; i++)
-		shard_prefetch_guess(glances[i].look.shard, glances[i].look.hash);
+		shard_prefetch_guess(cache_shard(cache, hashes[i]), hashes[i]);
 	for (unsigned i = 0; i < n; i++) {
-		bool is_plain = are_plain && items[i].buffer && key_is_short(items[i].key_size);
+		struct tw_cache_lookup *item = &items[i];
+		enum glance_result result = GLANCE_NONE;
+		struct glance glance;
 
-		if (items[i].status == TW_OK)
-			items[i].status = get_item(cache, &glances[i], is_plain, &items[i]);
-		found += items[i].status == TW_OK || items[i].status == TW_TRUNCATED;
+		if (item->buffer && cache_may_glance(cache, item->key, item->key_size))
+			result = cache_glance_hashed(cache, item->key, item->key_size, hashes[i],
+						     &glance);
+		item->status = get_glanced(cache, result, &glance, item->key, item->key_size,
+					   item->buffer, item->capacity, &item->value_size);
+		found += item->status == TW_OK || item->status == TW_TRUNCATED;
 	}
 	return found;
 }
@@ -530,7 +479,7 @@ enum tw_status tw_cache_get_many(struct tw_cache *cache, struct tw_cache_lookup 
 	if (status != TW_OK)
 		return status;
 	for (size_t i = 0; i < n; i += LOOKUPS)
-		sum += cache_get_some(cache, caller, items + i,
+		sum += cache_get_some(cache, items + i,
 				      n - i < LOOKUPS ? (unsigned)(n - i) : LOOKUPS);
 	if (found)
 		*found = sum;

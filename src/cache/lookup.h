@@ -113,22 +113,25 @@ static inline __attribute__((always_inline)) bool glance_has_key(const struct gl
 		word_load(entry->bytes + 8) == short_key_end(glance->key[1], key_size));
 }
 
-/* Begins to look up a short key, whose hash and shard are set. */
-static inline void glance_begin(struct glance *glance, const void *key, size_t key_size)
-{
-	memcpy(&glance->key[0], key, 8);
-	memcpy(&glance->key[1], (const unsigned char *)key + key_size - 8, 8);
-	look_begin(&glance->look);
-}
-
-/* Looks up what glance_begin() was called for. */
-static inline __attribute__((always_inline)) enum glance_result glance_find(
-	const struct tw_cache *cache, struct glance *glance, size_t key_size)
+/* Looks up a short key with that hash. */
+static inline __attribute__((always_inline)) enum glance_result cache_glance_hashed(
+	struct tw_cache *cache, const void *key, size_t key_size, uint64_t hash,
+	struct glance *glance)
 {
 	struct look *look = &glance->look;
-	const struct bucket *bucket = place_bucket(look->place, look->hash);
-	unsigned matches = bucket_matches(bucket, look->hash);
+	const struct bucket *bucket;
+	unsigned matches;
 
+	look->hash = hash;
+	look->shard = cache_shard(cache, hash);
+	memcpy(&glance->key[0], key, 8);
+	memcpy(&glance->key[1], (const unsigned char *)key + key_size - 8, 8);
+	look_begin(look);
+	glance->caller = callers_find(&cache->shared.callers);
+	if (__builtin_expect(!glance->caller, 0))
+		return GLANCE_NONE;
+	bucket = place_bucket(look->place, hash);
+	matches = bucket_matches(bucket, hash);
 	if (__builtin_expect(matches == 0, 0))
 		return bucket_was_passed(bucket) || !look_has_table(look) ? GLANCE_UNKNOWN
 									  : GLANCE_MISS;
@@ -142,26 +145,30 @@ static inline __attribute__((always_inline)) enum glance_result glance_find(
 	return GLANCE_HIT;
 }
 
+/* Returns whether a glance may look for the key. The arguments need not be valid. */
+static inline __attribute__((always_inline)) bool cache_may_glance(const struct tw_cache *cache,
+								   const void *key, size_t key_size)
+{
+	/* relaxed: a call that begins after the stop has it from there. */
+	return __builtin_expect(
+		cache &&
+			atomic_load_explicit(&((struct tw_cache *)cache)->lookups_are_plain,
+					     memory_order_relaxed) &&
+			key && key_is_short(key_size),
+		1);
+}
+
 /* Looks a key up. The arguments need not be valid. */
 static inline __attribute__((always_inline)) enum glance_result cache_glance(struct tw_cache *cache,
 									     const void *key,
 									     size_t key_size,
 									     struct glance *glance)
 {
-	/* relaxed: a call that begins after the stop has it from there. */
-	if (__builtin_expect(!cache ||
-				     !atomic_load_explicit(&cache->lookups_are_plain,
-							   memory_order_relaxed) ||
-				     !key || !key_is_short(key_size),
-			     0))
-		return GLANCE_NONE;
-	glance->look.hash = key_hash_short(&cache->shared.seed, key, key_size);
-	glance->look.shard = cache_shard(cache, glance->look.hash);
-	glance_begin(glance, key, key_size);
-	glance->caller = callers_find(&cache->shared.callers);
-	if (__builtin_expect(!glance->caller, 0))
-		return GLANCE_NONE;
-	return glance_find(cache, glance, key_size);
+	return cache_may_glance(cache, key, key_size)
+		       ? cache_glance_hashed(cache, key, key_size,
+					     key_hash_short(&cache->shared.seed, key, key_size),
+					     glance)
+		       : GLANCE_NONE;
 }
 
 /* Counts what a lookup has found, an entry of that kind or none. Returns TW_OK for a value, or

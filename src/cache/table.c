@@ -147,30 +147,6 @@ void tables_free(struct table *table)
 	}
 }
 
-struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, _Atomic uint64_t **slot)
-{
-	size_t number = (uint32_t)hash & table->mask;
-
-	for (size_t n = 0; n <= table->mask; n++, number++) {
-		struct bucket *bucket = table_bucket(table, number);
-		uint64_t first = slot_load(&bucket->slots[0]);
-		unsigned matches = bucket_matches(bucket, hash);
-
-		for (; matches != 0; matches &= matches - 1) {
-			struct tw_cache_entry *entry;
-
-			*slot = &bucket->slots[__builtin_ctz(matches)];
-			entry = slot_entry(slot_load(*slot));
-			if (entry && entry_has_key(entry, key, size))
-				return entry;
-		}
-		if ((first & SLOT_PASSED) == 0)
-			break;
-	}
-	return NULL;
-}
-
 /* Counts one key more that has passed the bucket. */
 static void bucket_count_passed(struct bucket *bucket)
 {

@@ -163,31 +163,6 @@ static inline struct tw_cache_entry *bucket_first(const struct bucket *bucket, u
 	return slot_entry(slot_load(&bucket->slots[__builtin_ctz(matches)]));
 }
 
-/* Returns the key's entry and sets its slot, or returns NULL. Under the shard's lock. */
-struct tw_cache_entry *table_seek(const struct table *table, uint64_t hash, const void *key,
-				  size_t size, _Atomic uint64_t **slot);
-
-/* Does what table_seek() does. Most keys are found at the first match of
- * their bucket, and most others are missed there. */
-static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
-	const struct table *table, uint64_t hash, const void *key, size_t size,
-	_Atomic uint64_t **slot)
-{
-	struct bucket *bucket = table_bucket(table, (uint32_t)hash);
-	unsigned matches = bucket_matches(bucket, hash);
-	struct tw_cache_entry *entry;
-
-	if (matches == 0 && !bucket_was_passed(bucket))
-		return NULL;
-	if (__builtin_expect(matches != 0, 1)) {
-		*slot = &bucket->slots[__builtin_ctz(matches)];
-		entry = slot_entry(slot_load(*slot));
-		if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
-			return entry;
-	}
-	return table_seek(table, hash, key, size, slot);
-}
-
 /* Returns the slot that holds that address, or NULL. Under the shard's lock. */
 _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 				     const struct tw_cache_entry *entry);
@@ -261,6 +236,27 @@ static inline struct tw_cache_entry *table_walk_on(const struct table *table,
 			return NULL;
 		walk->passed++;
 		walk->matches = bucket_matches(table_bucket(table, number + 1), walk->hash);
+	}
+}
+
+/* Returns the key's entry and sets its slot, or returns NULL. */
+static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
+	const struct table *table, uint64_t hash, const void *key, size_t size,
+	_Atomic uint64_t **slot)
+{
+	for (size_t n = 0;; n++) {
+		struct bucket *bucket = table_bucket(table, (uint32_t)hash + n);
+		unsigned matches = bucket_matches(bucket, hash);
+
+		for (; __builtin_expect(matches != 0, 1); matches &= matches - 1) {
+			struct tw_cache_entry *entry = bucket_first(bucket, matches);
+
+			*slot = &bucket->slots[__builtin_ctz(matches)];
+			if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
+				return entry;
+		}
+		if (!bucket_was_passed(bucket) || n == table->mask)
+			return NULL;
 	}
 }
 
