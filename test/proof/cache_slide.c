@@ -37,7 +37,7 @@
 /* GenMC does not support a thread-local struct, and none is needed here. */
 #define _Thread_local
 #define __attribute__(which)
-#include "cache/caller.h"
+#include "cache/shared.h"
 #undef __attribute__
 #undef _Thread_local
 

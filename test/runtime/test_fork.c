@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <timingwheel/cache.h>
 
-#include "cache/caller.h"
+#include "cache/shared.h"
 
 /* Runs in the child. A thread may block signals. */
 static void die_where_it_hangs(void)
