@@ -217,10 +217,10 @@ static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_dura
 	}
 	stats->refused += shard->refused;
 	/* All that came in is there still or was removed. */
-	stats->inserts += shard_table(shard)->count;
+	stats->inserts += shard->table->count;
 	*spare += shard->spare.bytes;
 	stats->memory += shard_table_bytes(shard) + ghost_bytes(&shard->policy.ghost);
-	stats->memory_in_use += table_bytes(shard_table(shard)) + ghost_bytes(&shard->policy.ghost);
+	stats->memory_in_use += table_bytes(shard->table) + ghost_bytes(&shard->policy.ghost);
 	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
 		stats->inserts += shard->removed[i];
 		stats->removed[i] += shard->removed[i];

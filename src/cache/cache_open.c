@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* These calls make and end a cache. */
-#include "load.h"
+#include "cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The public calls that change one key, under its shard's lock. What is known of the new entry
  * before that is planned before.
  */
-#include "change.h"
+#include "cache.h"
 
 #include "base/xorshift.h"
 
@@ -11,7 +11,7 @@
 
 /* Calls of these would be up to 30 instructions of each set. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-/* Functions of change.h are inlined here, too. clang warns of what C allows: they are declared
+/* Functions of cache.h are inlined here, too. clang warns of what C allows: they are declared
  * without `inline`, so these are no inline definitions. */
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wstatic-in-inline"
@@ -99,7 +99,8 @@ void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
 		      const struct tw_cache_value *value)
 {
 	if (value->free_value) {
-		plan->adopted = value;
+		plan->adopted = (struct entry_adopted){(void *)value->data, value->size,
+						       value->free_value, value->context};
 		plan->kind = ENTRY_ADOPTED;
 	} else {
 		plan->value = value->data;
@@ -112,22 +113,16 @@ void cache_plan_value(const struct tw_cache *cache, struct entry_plan *plan,
 	plan->life = value_life(cache, value);
 }
 
-/* Returns an adopted value's part of a weight, so that the sum does not overflow. */
-static uint64_t adopted_weight(const struct tw_cache_value *adopted)
-{
-	return adopted->size < TW_CACHE_WEIGHT_MAX ? adopted->size : TW_CACHE_WEIGHT_MAX;
-}
-
 static uint64_t cache_weigh(const struct tw_cache *cache, const struct entry_plan *plan)
 {
 	struct callback callback
 		__attribute__((cleanup(callback_end))) = {.shared = &cache->shared};
-	const struct tw_cache_value *adopted = plan->adopted;
+	bool is_adopted = plan->kind & ENTRY_ADOPTED;
 	uint64_t weight;
 
 	weight = cache->options.weigh(cache->options.context, plan->key, plan->key_size,
-				      adopted ? adopted->data : plan->value,
-				      adopted ? adopted->size : plan->value_size);
+				      is_adopted ? plan->adopted.value : plan->value,
+				      is_adopted ? plan->adopted.value_size : plan->value_size);
 	callback.has_returned = true;
 	return weight;
 }
@@ -137,6 +132,15 @@ static void plan_size(struct entry_plan *plan)
 {
 	plan->size = sizeof(struct tw_cache_entry) + kind_size(plan->kind) +
 		     entry_padded_key_size(plan->key_size) + plan->value_size;
+}
+
+/* Returns the size of an adopted value, such that a sum with it does not overflow. */
+static uint64_t plan_adopted_size(const struct entry_plan *plan)
+{
+	if (!(plan->kind & ENTRY_ADOPTED))
+		return 0;
+	return plan->adopted.value_size < TW_CACHE_WEIGHT_MAX ? plan->adopted.value_size
+							      : TW_CACHE_WEIGHT_MAX;
 }
 
 static __attribute__((noinline)) bool plan_any(struct tw_cache *cache, struct entry_plan *plan)
@@ -159,8 +163,7 @@ static __attribute__((noinline)) bool plan_any(struct tw_cache *cache, struct en
 		plan_size(plan);
 	}
 	if (plan->weight == 0 && !cache->options.weigh)
-		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) + plan->mapped_size +
-			       (plan->adopted ? adopted_weight(plan->adopted) : 0);
+		plan->weight = ENTRY_SHARE + pool_cell_size(plan->size) + plan_adopted_size(plan);
 	if (plan->weight == 0)
 		plan->weight = 1;
 	if (plan->weight > TW_CACHE_WEIGHT_MAX) {
@@ -197,7 +200,7 @@ ALWAYS_INLINE bool change_find(struct change *change, const void *key, size_t ke
 	_Atomic uint64_t *slot = NULL;
 
 	shard_expire_late(change->shard, change->now);
-	change->entry = table_find(shard_table(change->shard), change->hash, key, key_size, &slot);
+	change->entry = table_find(change->shard->table, change->hash, key, key_size, &slot);
 	change->slot = slot;
 	return change->entry && !(change->entry->kind & ENTRY_ABSENT) &&
 	       entry_deadline(change->entry) > change->now;
@@ -284,7 +287,7 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 
 	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
 		return NULL;
-	old = table_find(shard_table(shard), hash, key, key_size, &slot);
+	old = table_find(shard->table, hash, key, key_size, &slot);
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
 	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return NULL;
@@ -348,12 +351,16 @@ static enum tw_status cache_set_planned(struct tw_cache *cache, struct entry_pla
 static enum tw_status cache_set_copied(struct tw_cache *cache, const void *key, size_t key_size,
 				       const void *value, size_t value_size, tw_duration expire)
 {
-	struct entry_plan plan = {.key = key,
-				  .key_size = key_size,
-				  .value = value,
-				  .value_size = value_size,
-				  .life = expire};
+	/* To zero the rest, too, would be a fiftieth of a set. */
+	struct entry_plan plan;
 
+	plan.key = key;
+	plan.key_size = key_size;
+	plan.value = value;
+	plan.value_size = value_size;
+	plan.life = expire;
+	plan.kind = 0;
+	plan.weight = 0;
 	if (!cache || !key_is_valid(key, key_size) || (!value && value_size > 0) ||
 	    value_size > UINT32_MAX || expire <= 0)
 		return TW_INVALID;

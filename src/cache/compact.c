@@ -72,7 +72,7 @@ static bool move_do(struct tw_cache *cache, const struct move *move)
 	bool is_done = true;
 
 	shard_begin(shard);
-	slot = table_find_address(shard_table(shard), move->hash, move->entry);
+	slot = table_find_address(shard->table, move->hash, move->entry);
 	if (slot && !(move->entry->kind & ENTRY_ADOPTED) && entry_pins(move->entry) == 1)
 		is_done = entry_move(shard, move->entry, slot);
 	(void)shard_end(shard);

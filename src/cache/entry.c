@@ -38,7 +38,7 @@ static void value_unmap(void *value, size_t size, void *context)
 }
 
 /* Initializes what lies before the key. */
-void entry_make_more(struct tw_cache_entry *entry, struct pool *pool, const struct entry_plan *plan)
+void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan)
 {
 	unsigned char *place = entry->bytes;
 
@@ -49,15 +49,8 @@ void entry_make_more(struct tw_cache_entry *entry, struct pool *pool, const stru
 		time_store(&entry_extension(entry)->end, TW_FOREVER);
 		place += sizeof(extension);
 	}
-	if (plan->kind & ENTRY_ADOPTED) {
-		struct entry_adopted adopted = {plan->mapped, plan->mapped_size, value_unmap, pool};
-
-		if (plan->adopted)
-			adopted = (struct entry_adopted){
-				(void *)plan->adopted->data, plan->adopted->size,
-				plan->adopted->free_value, plan->adopted->context};
-		words_store(place, &adopted, sizeof(adopted));
-	}
+	if (plan->kind & ENTRY_ADOPTED)
+		words_store(place, &plan->adopted, sizeof(plan->adopted));
 	if (plan->kind & ENTRY_AGING)
 		time_store(&entry_age(entry)->refresh_at, TW_FOREVER);
 }
@@ -290,8 +283,7 @@ bool entry_plan_map(struct entry_plan *plan, struct pool *pool)
 		return false;
 	memcpy(copy, plan->value, plan->value_size);
 	counter_add_shared(&pool->mapped, (int64_t)plan->value_size);
-	plan->mapped = copy;
-	plan->mapped_size = plan->value_size;
+	plan->adopted = (struct entry_adopted){copy, plan->value_size, value_unmap, pool};
 	plan->kind |= ENTRY_ADOPTED;
 	plan->value_size = 0;
 	return true;
@@ -299,6 +291,6 @@ bool entry_plan_map(struct entry_plan *plan, struct pool *pool)
 
 void entry_plan_unmap(const struct entry_plan *plan, struct pool *pool)
 {
-	if (plan->mapped)
-		value_unmap(plan->mapped, plan->mapped_size, pool);
+	if ((plan->kind & ENTRY_ADOPTED) && plan->adopted.free_value == value_unmap)
+		value_unmap(plan->adopted.value, plan->adopted.value_size, pool);
 }

@@ -103,9 +103,9 @@ struct entry_plan {
 	const void *key;
 	size_t key_size;
 	uint64_t hash;
-	const void *value;                    /* to copy; NULL if `adopted` is set */
-	size_t value_size;                    /* 0 if `adopted` is set */
-	const struct tw_cache_value *adopted; /* with ENTRY_ADOPTED, or NULL: the value is copied */
+	const void *value;            /* to copy; NULL with ENTRY_ADOPTED */
+	size_t value_size;            /* 0 with ENTRY_ADOPTED */
+	struct entry_adopted adopted; /* with that: the caller's, or a copy in memory of its own */
 	/* > 0: the lifetime from the put on, without jitter. < 0: minus the deadline. */
 	tw_duration life;
 	/* These are completed by cache_plan(). With a weight of its own, kind has
@@ -113,9 +113,6 @@ struct entry_plan {
 	uint8_t kind;
 	size_t size;     /* bytes of the cell that it needs */
 	uint64_t weight; /* if 0 before: the memory that it takes, adopted values included */
-	/* A copy of the value that is too large for a cell, or NULL. */
-	void *mapped;
-	size_t mapped_size;
 };
 
 /* ENTRY_SHARE is what an entry takes beside its cell: its share of the table and what is filed. */
@@ -124,7 +121,7 @@ enum { ENTRY_SHARE = 40 };
 /* Copies the plan's value to memory of its own, which the entry adopts. Returns false if out of
  * memory. */
 bool entry_plan_map(struct entry_plan *plan, struct pool *pool);
-/* Frees the copy that the plan has, if any: no entry was made of it. */
+/* Frees that copy, if there is one: no entry was made of it. */
 void entry_plan_unmap(const struct entry_plan *plan, struct pool *pool);
 /* Copies an entry without an adopted value to the cell, with one reference, or returns NULL. */
 struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry);
@@ -505,8 +502,7 @@ bool entry_unpin_quietly(struct tw_cache_entry *entry);
 struct tw_cache_entry *entries_take_orphans(struct pool *pool);
 
 /* Fills what an entry has before its key, for entry_make(). */
-void entry_make_more(struct tw_cache_entry *entry, struct pool *pool,
-		     const struct entry_plan *plan);
+void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan);
 
 /* Begins a life of a cell. */
 static inline uint64_t entry_next_life(const struct tw_cache_entry *entry, uint64_t floor)
@@ -543,7 +539,7 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *entry_make(
 	peeked_store32(&entry->value_size, (uint32_t)plan->value_size);
 	atomic_store_explicit(&entry->deadline, TW_FOREVER, memory_order_relaxed);
 	if (__builtin_expect(entry_has_more(entry), 0))
-		entry_make_more(entry, pool, plan);
+		entry_make_more(entry, plan);
 	key = (unsigned char *)entry_key(entry);
 	words_store(key, plan->key, plan->key_size);
 	if (plan->value_size > 0)

@@ -27,12 +27,11 @@
  * Invariant: as many runners are awake as loads may run, or none is idle. One that is awake runs or
  * its alarm is set, unless the wheel was stopped.
  */
-#include "load.h"
+#include "cache.h"
 
 #include <stdlib.h>
 
 #include "base/thread.h"
-#include "change.h"
 
 /* ---- What the loader gives ---- */
 
@@ -500,7 +499,7 @@ static struct tw_cache_entry *refresh_find(struct tw_cache *cache, struct shard 
 	tw_duration now = tw_now(cache->shared.wheel);
 	const struct tw_cache_loading *loading = flights_find(&shard->flights, hash, key, key_size);
 	_Atomic uint64_t *slot;
-	struct tw_cache_entry *entry = table_find(shard_table(shard), hash, key, key_size, &slot);
+	struct tw_cache_entry *entry = table_find(shard->table, hash, key, key_size, &slot);
 
 	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
 	    shared_is_closed(&cache->shared) || (loading && loading->state != FLIGHT_PAUSED))

@@ -20,7 +20,6 @@
  * Linearization: the load of the slot; of what has expired, the last load of its deadline.
  */
 #include "lookup.h"
-#include "load.h"
 
 #include <string.h>
 

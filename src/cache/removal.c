@@ -13,7 +13,8 @@
  *   `reported` ≤ `added`, and the list has the entries between
  *   while it has some, the alarm is set, or its run will look again, unless the wheel was stopped
  */
-#include "removal.h"
+
+#include "shared.h"
 
 #include "base/clock.h"
 #include "base/thread.h"

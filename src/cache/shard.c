@@ -62,7 +62,7 @@ static void shard_drop_next(struct shard *shard)
 /* Publishes the next table, and leaves the old one. */
 static void shard_end_resizing(struct shard *shard)
 {
-	struct table *old = shard_table(shard);
+	struct table *old = shard->table;
 	struct table *table = shard->next;
 
 	shard->table = table;
@@ -81,7 +81,7 @@ static void shard_end_resizing(struct shard *shard)
 static void shard_resize_some(struct shard *shard, size_t steps)
 {
 	enum { COPIED = 4 };
-	const struct table *table = shard_table(shard);
+	const struct table *table = shard->table;
 	struct table *next = shard->next;
 
 	/* The next table was to be smaller, but the present one has become fuller. */
@@ -95,21 +95,21 @@ static void shard_resize_some(struct shard *shard, size_t steps)
 
 bool shard_reserve(struct shard *shard)
 {
-	const struct table *table = shard_table(shard);
+	const struct table *table = shard->table;
 
 	if (!table_is_for(table, table->count))
 		shard_begin_resizing(shard, (table->mask + 1) * BUCKET_SLOTS);
 	/* The resizing is usually over by now, unless there was no memory for it for long. */
-	while (shard->next && !table_has_room(shard_table(shard)))
+	while (shard->next && !table_has_room(shard->table))
 		shard_resize_some(shard, 1);
-	return table_has_room(shard_table(shard));
+	return table_has_room(shard->table);
 }
 
 /* Begins a smaller table if this one has few entries, unless memory is out. The policy then forgets
  * evicted keys. */
 static void shard_try_to_shrink(struct shard *shard)
 {
-	const struct table *table = shard_table(shard);
+	const struct table *table = shard->table;
 
 	if (!table_is_sparse(table))
 		return;
@@ -120,7 +120,7 @@ static void shard_try_to_shrink(struct shard *shard)
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most)
 {
-	const struct table *table = shard_table(shard);
+	const struct table *table = shard->table;
 	size_t count;
 
 	/* In another table everything stands elsewhere. */
@@ -135,7 +135,7 @@ size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cac
 /* Puts in an entry, for which there is room. */
 static inline void shard_add(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry)
 {
-	struct table *table = shard_table(shard);
+	struct table *table = shard->table;
 	size_t number = table_add(table, hash, entry);
 
 	if (!shard->next || number >= shard->next_copied)
@@ -150,9 +150,9 @@ static inline void shard_add(struct shard *shard, uint64_t hash, struct tw_cache
 static inline void shard_remove(struct shard *shard, _Atomic uint64_t *slot)
 {
 	const struct tw_cache_entry *entry = slot_entry(slot_load(slot));
-	size_t number = table_remove(shard_table(shard), slot);
+	size_t number = table_remove(shard->table, slot);
 
-	shard->must_tend |= table_is_sparse(shard_table(shard));
+	shard->must_tend |= table_is_sparse(shard->table);
 	if (shard->next && number < shard->next_copied)
 		(void)table_remove(shard->next,
 				   table_find_address(shard->next, entry->hash, entry));
@@ -164,7 +164,7 @@ static inline void shard_put_in_place(struct shard *shard, _Atomic uint64_t *slo
 				      struct tw_cache_entry *entry)
 {
 	table_replace(slot, entry);
-	if (shard->next && table_bucket_number(shard_table(shard), slot) < shard->next_copied)
+	if (shard->next && table_bucket_number(shard->table, slot) < shard->next_copied)
 		table_replace(table_find_address(shard->next, old->hash, old), entry);
 }
 
@@ -175,7 +175,7 @@ static inline bool shard_files_too_much(const struct shard *shard)
 {
 	enum { SPARE = 64 };
 
-	return shard->expiry.count > 2 * shard_table(shard)->count + SPARE;
+	return shard->expiry.count > 2 * shard->table->count + SPARE;
 }
 
 /* Returns the last tick that has passed at `time`. */
@@ -280,7 +280,7 @@ void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cau
 static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry *entry,
 			       enum tw_cache_cause cause, tw_duration now) HOLDS(shard->lock)
 {
-	shard_unlink(shard, table_find_address(shard_table(shard), entry->hash, entry), cause, now);
+	shard_unlink(shard, table_find_address(shard->table, entry->hash, entry), cause, now);
 }
 
 /* ---- What came up ---- */
@@ -299,7 +299,7 @@ void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry)
 static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned from,
 			  unsigned next, tw_duration now) HOLDS(shard->lock)
 {
-	const struct table *table = shard_table(shard);
+	const struct table *table = shard->table;
 	tw_duration stale = shard->shared->stale;
 	struct tw_cache_entry *entry;
 	bool is_filed = true;
@@ -331,7 +331,7 @@ static void shard_examine(struct shard *shard, struct expiry_block *block, uint6
 	HOLDS(shard->lock)
 {
 	tw_duration now = tw_now(shard->shared->wheel);
-	const struct table *table = shard_table(shard);
+	const struct table *table = shard->table;
 	unsigned next = expiry_place(&shard->expiry, tick);
 	struct table_walk walks[EXPIRY_BLOCK_MOST];
 	uint16_t kept = 0;
@@ -485,7 +485,7 @@ static __attribute__((noinline)) bool shard_tend(struct shard *shard, size_t res
 	if (shard->next)
 		shard_resize_some(shard, resized);
 	goes_on |= tables_release_some(shard->old_tables);
-	shard->must_tend = goes_on || table_is_sparse(shard_table(shard));
+	shard->must_tend = goes_on || table_is_sparse(shard->table);
 	return goes_on;
 }
 
@@ -632,7 +632,7 @@ void shard_close(struct shard *shard)
 	while (spare_return_some(&shard->spare, shard->shared->pool, SHARD_STEP))
 		continue;
 	tables_free(shard->next);
-	tables_free(shard_table(shard));
+	tables_free(shard->table);
 	tables_free(shard->old_tables);
 	policy_forget(&shard->policy);
 	flights_close(&shard->flights);

@@ -10,7 +10,6 @@
 #include "shared.h"
 #include "expiry.h"
 #include "flight.h"
-#include "removal.h"
 #include "policy.h"
 #include "table.h"
 
@@ -91,12 +90,6 @@ static inline void shard_let_go(struct shard *shard, struct tw_cache_entry *entr
 	} else {
 		spare_give(&shard->spare, shard->shared->pool, entry, entry_size(entry));
 	}
-}
-
-/* Returns the table. Under the lock. */
-static inline struct table *shard_table(const struct shard *shard)
-{
-	return shard->table;
 }
 
 /* Returns how many tables there were, before shard_place(). */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
-#include "load.h"
 #include "lookup.h"
 
 struct take {
@@ -54,7 +53,7 @@ static bool take_look_again(struct take *take)
 {
 	_Atomic uint64_t *slot;
 
-	return table_find(shard_table(take->shard), take->hash, take->key, take->key_size, &slot) &&
+	return table_find(take->shard->table, take->hash, take->key, take->key_size, &slot) &&
 	       take_look(take);
 }
 

@@ -30,7 +30,7 @@ static size_t filed(const struct cache_recorder *recorder)
 /* A change drops what one block has, which may be nothing: then the next change goes on. */
 static void assert_little_is_filed(const struct cache_recorder *recorder)
 {
-	size_t count = shard_table(&recorder->cache->shards[0])->count;
+	size_t count = recorder->cache->shards[0].table->count;
 
 	assert_in_range(filed(recorder), 0, 2 * count + count / EXPIRY_BLOCK_MOST + 2 * SPARE);
 }
@@ -113,7 +113,7 @@ CACHED_BY(inline, table_of_a_cache_that_was_large_becomes_small, open_one_shard(
 		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
 		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
 	}
-	assert_true(shard_table(&cache->shards[0])->mask < 64);
+	assert_true(cache->shards[0].table->mask < 64);
 }
 
 struct world {

@@ -134,9 +134,9 @@ TEST(inline, eviction_is_short_where_all_is_used)
 				TW_TRUNCATED);
 	}
 	assert_int_equal(cache_stats(recorder).entries, KEYS);
-	for (size_t i = 0; i <= shard_table(shard)->mask; i++)
+	for (size_t i = 0; i <= shard->table->mask; i++)
 		for (int k = 0; k < BUCKET_SLOTS; k++) {
-			entry = slot_entry(slot_load(&shard_table(shard)->buckets[i].slots[k]));
+			entry = slot_entry(slot_load(&shard->table->buckets[i].slots[k]));
 			changed += entry && atomic_load(&entry->uses) != USES;
 		}
 	assert_in_range(changed, 1, LOOKS + 1);

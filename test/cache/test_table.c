@@ -47,7 +47,7 @@ TEST(inline, misses_stay_short_where_keys_come_and_go)
 		for (uint64_t key = 0; key < TURNOVERS * count; key++)
 			assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1),
 				      TW_OK);
-		length = table_miss_length(shard_table(&recorder->cache->shards[0]));
+		length = table_miss_length(recorder->cache->shards[0].table);
 		print_message("%u of 100 slots: a miss searches %.1f buckets\n", loads[i], length);
 		assert_true(length < 10);
 		cache_recorder_close(recorder);
@@ -63,10 +63,10 @@ TEST(inline, buckets_whose_keys_are_gone_were_passed_by_nobody)
 
 	for (uint64_t key = 0; key < last; key++)
 		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
-	assert_true(table_miss_length(shard_table(&recorder->cache->shards[0])) > 1);
+	assert_true(table_miss_length(recorder->cache->shards[0].table) > 1);
 	for (uint64_t key = last - count; key < last; key++)
 		assert_status(tw_cache_delete(recorder->cache, &key, sizeof(key)), TW_OK);
-	assert_true(table_miss_length(shard_table(&recorder->cache->shards[0])) == 1);
+	assert_true(table_miss_length(recorder->cache->shards[0].table) == 1);
 	cache_recorder_close(recorder);
 }
 
@@ -162,9 +162,9 @@ CACHED_BY(inline, table_of_a_cleared_cache_is_small_again, open_limited(*state, 
 	/* This also happens while a larger one is being made. */
 	for (int key = 0; key < MANY || !shard->next; key++)
 		assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), "v", 1), TW_OK);
-	assert_true(shard_table(shard)->mask + 1 >= MANY / BUCKET_SLOTS);
+	assert_true(shard->table->mask + 1 >= MANY / BUCKET_SLOTS);
 	assert_status(tw_cache_clear(recorder->cache), TW_OK);
-	assert_true(shard_table(shard)->mask + 1 <= MANY / BUCKET_SLOTS / 16);
+	assert_true(shard->table->mask + 1 <= MANY / BUCKET_SLOTS / 16);
 }
 
 /* ---- Another size ---- */
@@ -218,7 +218,7 @@ static void model_change_at_copied(struct model *model, struct random *random, u
 
 	if (!shard->next || number < AROUND)
 		return;
-	bucket = table_bucket(shard_table(shard), number - AROUND);
+	bucket = table_bucket(shard->table, number - AROUND);
 	for (int i = 0; i < BUCKET_SLOTS; i++) {
 		const struct tw_cache_entry *entry = slot_entry(slot_load(&bucket->slots[i]));
 		uint64_t key;
@@ -246,12 +246,12 @@ TEST(inline, table_changes_its_size_in_steps)
 			     random_once_in(&random, 8) ? 0 : i);
 		model_change_at_copied(&model, &random, i);
 	}
-	largest = shard_table(shard)->mask;
+	largest = shard->table->mask;
 	assert_true(largest >= KEYS / BUCKET_SLOTS && shard->tables >= 8);
 	for (uint64_t i = 1; i <= 8 * KEYS; i++)
 		model_change(&model, random_below(&random, KEYS),
 			     random_once_in(&random, 100) ? i : 0);
-	assert_true(shard_table(shard)->mask <= largest / 2 || shard->next);
+	assert_true(shard->table->mask <= largest / 2 || shard->next);
 	model_compare(&model);
 	cache_recorder_close(model.recorder);
 }
@@ -260,7 +260,7 @@ static size_t key_home(const struct tw_cache *cache, uint64_t key)
 {
 	uint64_t hash = key_hash_wide(&cache->shared.seed, &key, sizeof(key));
 
-	return (uint32_t)hash & shard_table(&cache->shards[0])->mask;
+	return (uint32_t)hash & cache->shards[0].table->mask;
 }
 
 /* Deletes all keys under one lock, so that a smaller table is started for none. */
@@ -275,8 +275,7 @@ static void delete_at_once(struct shard *shard)
 
 		for (size_t i = 0; i < count; i++)
 			shard_unlink(shard,
-				     table_find_address(shard_table(shard), entries[i]->hash,
-							entries[i]),
+				     table_find_address(shard->table, entries[i]->hash, entries[i]),
 				     TW_CAUSE_EXPLICIT, 0);
 	}
 	(void)shard_end(shard);
@@ -294,10 +293,10 @@ static void crowd_comes_to_bucket(void **state, size_t home)
 	uint64_t keys[CROWD];
 	uint64_t key = 0;
 
-	for (; shard_table(shard)->mask + 1 < BUCKETS || shard->next; key++)
+	for (; shard->table->mask + 1 < BUCKETS || shard->next; key++)
 		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
 	delete_at_once(shard);
-	table = shard_table(shard);
+	table = shard->table;
 	assert_true(table->mask + 1 == BUCKETS && shard->next && shard->next->mask == 0);
 	for (unsigned i = 0; i < CROWD; i++) {
 		while (key_home(cache, ++key) != home)
@@ -306,7 +305,7 @@ static void crowd_comes_to_bucket(void **state, size_t home)
 		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
 	}
 	assert_true(!shard->next || shard->next->mask > 0);
-	assert_true(shard_table(shard) == table && table->count == CROWD);
+	assert_true(shard->table == table && table->count == CROWD);
 	for (unsigned i = 0; i < CROWD; i++)
 		assert_status(tw_cache_delete(cache, &keys[i], sizeof(key)), TW_OK);
 	cache_recorder_close(recorder);

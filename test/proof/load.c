@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "cache/flight.c"
-#include "cache/load.h"
+#include "cache/cache.h"
 
 static pthread_mutex_t shard_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_closed;

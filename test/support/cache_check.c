@@ -157,7 +157,7 @@ static void check_loads(const struct shard *shard)
 /* Asserts that the next table has the entry if its bucket was copied. Returns whether it was. */
 static bool check_copied(struct shard *shard, const struct tw_cache_entry *entry)
 {
-	struct table *table = shard_table(shard);
+	struct table *table = shard->table;
 	bool is_copied;
 
 	if (!shard->next || shard->next_copied == 0)
@@ -171,7 +171,7 @@ static bool check_copied(struct shard *shard, const struct tw_cache_entry *entry
 /* Returns the sum of the entries' weights. */
 static uint64_t check_shard(struct shard *shard)
 {
-	struct table *table = shard_table(shard);
+	struct table *table = shard->table;
 	size_t known = check_policy(&shard->policy);
 	size_t position = 0;
 	size_t copied = 0;
@@ -208,7 +208,7 @@ static void check_sums(struct tw_cache *cache) IS_NOT_FOLLOWED
 		turn_lock_take(&cache->shards[i].lock);
 	for (unsigned i = 0; i <= cache->shard_mask; i++) {
 		bytes += check_shard(&cache->shards[i]);
-		entries += shard_table(&cache->shards[i])->count;
+		entries += cache->shards[i].table->count;
 	}
 	assert(entries == counter_read(&cache->shared.entries));
 	assert(bytes == counter_read(&cache->shared.bytes));
