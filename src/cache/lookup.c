@@ -277,8 +277,8 @@ static __attribute__((noinline)) enum tw_status get_hashed(struct get *get, uint
 	return get_count(get, &look, false, 0, false);
 }
 
-/* Gets a key, whatever is asked. `glance` has not found it, or is NULL. After a glance the buffer may
- * be written already, in the key's place. */
+/* Gets a key, whatever is asked. `glance` has not found it, or is NULL. After a glance the buffer
+ * may be written already, in the key's place. */
 static __attribute__((noinline)) enum tw_status get_any(struct tw_cache *cache,
 							const struct glance *glance,
 							const void *key, size_t key_size,
@@ -329,7 +329,7 @@ static inline __attribute__((always_inline)) bool glance_copy(const struct glanc
 	return look_holds(&glance->look);
 }
 
-/* Gets a key of which a glance has that result. */
+/* Gets a key that a glance has looked for, with that result. */
 static inline __attribute__((always_inline)) enum tw_status get_glanced(
 	struct tw_cache *cache, enum glance_result result, const struct glance *glance,
 	const void *key, size_t key_size, void *buffer, size_t capacity, size_t *value_size)

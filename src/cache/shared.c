@@ -3,8 +3,8 @@
  * A thread takes a number with its first call on a cache, and gives it back when it ends. The set
  * of numbers, the lock and the key below are the one thing in the library that belongs to the
  * process, as threads do. A memo leads a thread to its caller of the last cache that it used; the
- * cache's id, which is never used twice, shows whether the cache is still that one. A cache has room
- * for the callers of all numbers, of which the system gives the pages that are written to.
+ * cache's id, which is never used twice, shows whether the cache is still that one. A cache has
+ * room for the callers of all numbers; the system gives the pages that are written to.
  *
  * Invariants:
  *   a number is at most one live thread's, so a caller has at most one writer
