@@ -336,10 +336,10 @@ struct tw_redis_task {
 	enum tw_redis_missed missed;
 	enum tw_redis_mode mode;
 	/* The number of runs before the task becomes a dead letter, up to TW_REDIS_ATTEMPTS_MAX. 0
-	 * means 8. Runs ended by a worker's death count. */
+	 * means 25. Runs ended by a worker's death count. */
 	unsigned max_attempts;
 	/*
-	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. If its first
+	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. When its first
 	 * attempt would begin later than this after its due time, by the server's clock, the task
 	 * is removed, or a recurring one goes on with its next occurrence that is not too old.
 	 * Workers count this (`skipped`). Retries are not skipped. A task that was moved, snoozed
@@ -873,10 +873,7 @@ struct tw_redis_worker_options {
 	 * 1024 (0 means 64). */
 	unsigned handlers;
 	unsigned callbacks;
-	/* The number of concurrent callbacks to one host and port, up to 1024. 0 means an eighth of
-	 * `callbacks`, rounded up. Hosts take turns. If a host has this many and none of them ends
-	 * for 100 ms, its waiting tasks are returned to Redis, due again 100 ms to 10 s later, so
-	 * that they do not delay tasks for other hosts. */
+	/* The most of them to one host and port, up to 1024. 0 means all but an eighth. */
 	unsigned callbacks_per_host;
 	/* The lease of a task, 100 ms to 1 day. 0 means 30 s. The worker extends it every third of
 	 * this time, after which the tasks of a dead worker run again. With `durability` it should
@@ -888,7 +885,7 @@ struct tw_redis_worker_options {
 	 * about 20 ms, at most 10 batches. */
 	unsigned batch;
 	/* The wait before the second attempt (0 means 1 s). It doubles with each attempt, up to
-	 * retry_max (0 means 5 min). Both are at most TW_REDIS_DELAY_MAX. Each wait is shortened by
+	 * retry_max (0 means 1 h). Both are at most TW_REDIS_DELAY_MAX. Each wait is shortened by
 	 * a random part of up to half. */
 	tw_duration retry_first;
 	tw_duration retry_max;
@@ -926,6 +923,9 @@ struct tw_redis_worker_options {
 	size_t allow_count;
 	const char *const *deny;
 	size_t deny_count;
+	/* The certificates (PEM) of the authorities that callbacks trust. NULL means those of the
+	 * environment's SSL_CERT_FILE and SSL_CERT_DIR, or else the system's. Copied. */
+	const char *ca_file;
 	/*
 	 * The highest age of dead letters, up to TW_REDIS_DELAY_MAX, and their highest number in
 	 * the namespace; each shard has an equal share of it, rounded up. 0 means no limit. The
@@ -983,26 +983,28 @@ struct tw_redis_worker;
  * return. *error (may be NULL) describes a failure. The caller owns *worker, until
  * tw_redis_worker_destroy(); on failure *worker is NULL.
  *
- * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token, Tw-Group if the
- * task has a group, and Idempotency-Key: key and token, such as "order:7 17", unless the task's
- * headers set it. A request may arrive twice with the same token: it is sent again if a reused
- * connection breaks before the first byte of the answer. Only http and https are used. Redirects
- * are not followed, and the environment's proxies are not used. At most 64 KiB of an answer's body
- * are read; with a longer body the status counts and the connection is closed.
+ * A callback is sent with the task's headers and with Tw-Key, Tw-Attempt, Tw-Token, Tw-Due (when
+ * this attempt was due, in milliseconds since 1970), Tw-Group if the task has a group, and
+ * Idempotency-Key: key and token, such as "order:7 17", unless the task's headers set it. A request
+ * may arrive twice with the same token: it is sent again if a reused connection breaks before the
+ * first byte of the answer. Only http and https are used. Redirects are not followed, and the
+ * environment's proxies are not used. The status of an answer counts whatever becomes of its body;
+ * at most 64 KiB of it are read, for at most a second.
  *
  * A status 2xx means done. After 408, 429, 5xx or no answer the task is retried, after Retry-After
- * (up to one day) if that is longer. Any other status makes it a dead letter. An answer of any
- * status with the header Tw-Snooze: N postpones the task by N seconds (1 or more), and the attempt
- * does not count.
+ * (seconds or a date; a tenth of a second to a day) if that is longer. Any other status makes it a
+ * dead letter. An answer of any status with Tw-Snooze: N postpones the task by N seconds, and the
+ * attempt does not count. With 429 or 503 and Retry-After the host has a pause until then: none of
+ * its tasks begins, and no attempt counts.
  *
- * With a status 429 or 503 and Retry-After the host limits its rate: no attempt counts, and none of
- * the host's tasks begins until that time. Then they begin at half the rate, which rises again with
- * other answers. When the host has answered nothing else for an hour, attempts count.
+ * A host is away while it has not answered for a second (200 ms if it never did), and after a
+ * time-out or a failed connection, until it answers. Its requests leave their places to others, up
+ * to 1024 requests or half the descriptors. Its other tasks return to Redis, and no attempt counts:
+ * they are due after a fifth of the time that it was away, 2 to 15 s, and one tries the host first.
  *
- * While a host does not answer, its tasks are returned to Redis, for longer the more they are: 100
- * to 200 of them come back in a second. If no file descriptor is left for a connection, the task is
- * postponed by a second, the attempt does not count, and fewer requests run at a time. A look-up of
- * a name that fails for this reason is a failed attempt.
+ * A worker that stood still for longer than a lease begins no task of it. If no file descriptor is
+ * left for a connection, the task is postponed by a second, and the attempt does not count; for a
+ * look-up of a name it does.
  *
  * Returns:
  *   TW_SYSTEM                 a thread could not be started, or no descriptor was available

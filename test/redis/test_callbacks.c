@@ -21,20 +21,32 @@ static bool path_starts(const struct http_request *request, const char *start)
 	return !strncmp(request->path, start, strlen(start));
 }
 
-/* Returns whether more than 20 requests came within a second. */
-static bool over_quota(const struct http_request *request)
-{
-	struct http_request other;
-	size_t within = 0;
-
-	for (size_t i = 0; http_server_request(&http, NULL, i, &other); i++)
-		within += other.at > request->at - TW_SECOND && other.at <= request->at;
-	return within > 20;
-}
-
 static bool has_been_busy(int calls)
 {
 	return http_server_busiest(&http) >= (size_t)calls;
+}
+
+/* Answers to these paths ask for pauses. */
+static const struct {
+	const char *path;
+	const char *headers;
+	tw_duration pause;
+} pauses[] = {
+	{"/pause/1", "Retry-After: 1\r\n", TW_SECOND},
+	{"/pause/.4", "Retry-After: 0.4\r\n", 400 * TW_MILLISECOND},
+	{"/pause/0", "Retry-After: 0\r\n", 100 * TW_MILLISECOND},
+	{"/pause/dated",
+	 "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:38 GMT\r\n",
+	 TW_SECOND},
+};
+enum { PAUSES = sizeof(pauses) / sizeof(pauses[0]) };
+
+static const char *header_of(const char *path)
+{
+	for (size_t i = 0; i < PAUSES; i++)
+		if (!strcmp(path, pauses[i].path))
+			return pauses[i].headers;
+	return NULL;
 }
 
 static atomic_bool is_held;
@@ -45,25 +57,23 @@ static void answer_by_path(void *context, const struct http_request *request,
 {
 	if (path_starts(request, "/twice-503") && request->attempt <= 2) {
 		answer->status = 503;
-	} else if (path_starts(request, "/limited") &&
-		   http_server_count_of(&http, request->key) == 1) {
+	} else if (http_server_count_of(&http, request->key) == 1 &&
+		   (answer->headers = header_of(request->path))) {
 		answer->status = 429;
-		answer->headers = "Retry-After: 1\r\n";
-	} else if (path_starts(request, "/quota") && over_quota(request)) {
-		answer->status = 429;
-		answer->headers = "Retry-After: 1\r\n";
 	} else if (path_starts(request, "/snooze/") && http_server_count(&http) <= 3) {
 		answer->status = atoi(request->path + 8);
 		answer->headers = "Tw-Snooze: 1\r\n";
-	} else if (path_starts(request, "/dated") &&
-		   http_server_count_of(&http, request->key) == 1) {
-		answer->status = 503;
-		answer->headers = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
-				  "Retry-After: Sun, 06 Nov 1994 08:49:38 GMT\r\n";
 	} else if (path_starts(request, "/hang-up") && request->attempt == 1) {
 		answer->hang_up = true;
 	} else if (path_starts(request, "/no-http") && request->attempt == 1) {
 		answer->instead = "220 mail.example ESMTP\r\n";
+	} else if (path_starts(request, "/cut/")) {
+		answer->instead = atoi(request->path + 5) == 200
+					  ? "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
+					  : "HTTP/1.1 404 OK\r\nContent-Length: 9\r\n\r\nhalf";
+	} else if (path_starts(request, "/stall")) {
+		answer->instead = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf";
+		answer->stall_ms = 60000;
 	} else if (path_starts(request, "/switch")) {
 		answer->instead = "HTTP/1.1 101 Said\r\n\r\nas if it had been asked";
 	} else if (path_starts(request, "/together/")) {
@@ -259,9 +269,13 @@ STORED(started, answer_without_end_counts_by_its_status)
 	/* This is the longest body that is read, and then one byte more. */
 	add_call(fixture, "most", "/long/65536");
 	add_call(fixture, "more", "/long/65537");
-	WAIT_UNTIL(ends_count(&runs) == 4);
-	assert_true(wall_clock() - before < 10 * TW_SECOND);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 3);
+	add_call(fixture, "half", "/cut/200");
+	add_call(fixture, "gone half", "/cut/404");
+	add_call(fixture, "stalled", "/stall");
+	WAIT_UNTIL(ends_count(&runs) == 7);
+	assert_true(wall_clock() - before < 20 * TW_SECOND);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 5);
+	assert_int_equal(end_of(&runs, "gone half", 0).http_status, 404);
 	assert_int_equal(end_of(&runs, "fine", 0).http_status, 200);
 	assert_int_equal(end_of(&runs, "gone", 0).end, TW_REDIS_END_DEAD);
 	assert_string_equal(end_of(&runs, "gone", 0).reason, "HTTP 404");
@@ -301,18 +315,6 @@ STORED(started, header_without_a_value_is_sent_however_long_its_name_is)
 	WAIT_UNTIL(ends_count(&runs) == 1);
 	request = request_of("a", 0);
 	assert_non_null(strstr(request.headers, "NNNNNNNN"));
-}
-
-STORED(started, get_has_no_body)
-{
-	struct tw_redis_task task = {
-		.key = "a", .key_size = 1, .url = address, .method = TW_REDIS_GET};
-
-	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_string_equal(request_of("a", 0).method, "GET");
-	assert_int_equal(request_of("a", 0).body_size, 0);
-	assert_null(strstr(request_of("a", 0).headers, "Content-Type"));
 }
 
 STORED(started, key_that_is_not_printable_is_escaped)
@@ -367,38 +369,18 @@ STORED(started, unavailable_server_is_called_again)
 /* The host asks for a pause, and no attempt counts. */
 STORED(started, host_that_asks_for_a_pause_is_called_after_it)
 {
-	static const char *const paths[] = {"/limited", "/dated"};
+	for (size_t i = 0; i < PAUSES; i++) {
+		const char *key = pauses[i].path;
+		struct end_seen end;
 
-	for (size_t i = 0; i < 2; i++) {
-		add_call(fixture, paths[i], paths[i]);
-		WAIT_UNTIL(ends_count_of(&runs, paths[i], TW_REDIS_END_DONE) == 1);
-		assert_true(request_of(paths[i], 1).at - request_of(paths[i], 0).at >= TW_SECOND);
-		assert_int_equal(end_of(&runs, paths[i], 0).end, TW_REDIS_END_SNOOZED);
-		assert_in_range(end_of(&runs, paths[i], 0).retry_in, TW_SECOND,
-				TW_SECOND + 100 * TW_MILLISECOND);
-		assert_int_equal(request_of(paths[i], 1).attempt, 1);
+		add_call(fixture, key, key);
+		WAIT_UNTIL(ends_count_of(&runs, key, TW_REDIS_END_DONE) == 1);
+		assert_true(request_of(key, 1).at - request_of(key, 0).at >= pauses[i].pause);
+		end = end_of(&runs, key, 0);
+		assert_int_equal(end.end, TW_REDIS_END_SNOOZED);
+		assert_int_equal(end.retry_in, pauses[i].pause);
+		assert_int_equal(request_of(key, 1).attempt, 1);
 	}
-}
-
-/* Each task has one attempt, and all are done, though the host refuses most that come at once. */
-STORED(opened, host_that_limits_requests_is_called_at_its_rate)
-{
-	enum { TASKS = 100 };
-	char url[64];
-	char key[KEY_SIZE];
-
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/quota", http.port);
-	for (int i = 0; i < TASKS; i++) {
-		number_key(key, i);
-		add_callback(fixture->redis, key, url, 1);
-	}
-	start(fixture);
-	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
-	worker_stop(worker);
-	assert_int_equal(stats_of(fixture->redis).dead, 0);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), TASKS);
-	assert_true(http_server_count(&http) > TASKS);
-	assert_true(http_server_count(&http) < 2 * TASKS);
 }
 
 /* Returns the previous limit. */
@@ -552,14 +534,6 @@ STORED(opened, no_more_callbacks_at_a_time_than_asked_for)
 	assert_in_range(http_server_busiest(&http), 2, 8);
 }
 
-STORED(opened, sixty_four_callbacks_run_at_a_time)
-{
-	add_calls(fixture, 128, "/together/64");
-	start_with(fixture, (struct tw_redis_worker_options){.callbacks_per_host = 64});
-	WAIT_UNTIL(ends_count(&runs) == 128);
-	assert_int_equal(http_server_busiest(&http), 64);
-}
-
 static void add_call_to(struct fixture *fixture, const struct http_server *server, const char *key,
 			const char *path)
 {
@@ -569,51 +543,48 @@ static void add_call_to(struct fixture *fixture, const struct http_server *serve
 	add_callback(fixture->redis, key, url, 5);
 }
 
-STORED(opened, host_that_hangs_holds_up_no_other)
+/* There are more hosts that hang than places, and all their tasks are due before the others. */
+STORED(opened, hosts_that_hang_hold_up_no_other)
 {
-	enum { HANGING = 300, OTHERS = 100 };
+	enum { HOSTS = 12, EACH = 20, OTHERS = 100 };
+	struct http_server hanging[HOSTS];
 	struct tw_redis_worker_stats stats;
-	struct http_server other;
-	int64_t before;
 	char key[KEY_SIZE];
 
-	http_server_start(&other, NULL, NULL);
-	for (int i = 0; i < HANGING; i++) {
-		snprintf(key, sizeof(key), "hangs-%d", i);
-		add_call(fixture, key, "/slow/60000");
+	for (int i = 0; i < HOSTS; i++) {
+		http_server_start(&hanging[i], answer_by_path, NULL);
+		for (int k = 0; k < EACH; k++) {
+			snprintf(key, sizeof(key), "hangs-%d-%d", i, k);
+			add_call_to(fixture, &hanging[i], key, "/slow/60000");
+		}
 	}
-	start(fixture);
-	WAIT_UNTIL(http_server_count(&http) == 8);
-	before = wall_clock();
-	for (int i = 0; i < OTHERS; i++) {
-		number_key(key, i);
-		add_call_to(fixture, &other, key, "/200");
-	}
+	start_with(fixture, (struct tw_redis_worker_options){.callbacks = 8});
+	for (int i = 0; i < HOSTS; i++)
+		WAIT_UNTIL(http_server_count(&hanging[i]) > 0);
+	add_calls(fixture, OTHERS, "/200");
 	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == OTHERS);
-	assert_true(wall_clock() - before < 10 * TW_SECOND);
-	/* No more than its share runs at a time, and no postponed call is lost. */
-	assert_int_equal(http_server_busiest(&http), 8);
+	for (int i = 0; i < HOSTS; i++)
+		assert_in_range(http_server_busiest(&hanging[i]), 1, 7);
+	/* No task that was put off is lost. */
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	assert_true(stats.put_off > 0);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	worker_destroy(worker);
-	assert_int_equal(stats_of(fixture->redis).tasks, HANGING);
+	assert_int_equal(stats_of(fixture->redis).tasks, HOSTS * EACH);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
-	http_server_stop(&other);
+	for (int i = 0; i < HOSTS; i++)
+		http_server_stop(&hanging[i]);
 }
 
-STORED(opened, slow_host_gets_all_its_calls_in_time)
+/* The server answers each call when it has as many as one host may have. */
+STORED(opened, slow_host_has_all_places_but_an_eighth)
 {
-	int64_t before = wall_clock();
-
-	add_calls(fixture, 40, "/together/8");
+	add_calls(fixture, 168, "/together/56");
 	start(fixture);
-	WAIT_UNTIL(ends_count(&runs) == 40);
-	/* The calls take five rounds of eight, and the waits between them. */
-	assert_in_range(wall_clock() - before, 1500 * TW_MILLISECOND, 20 * TW_SECOND);
-	assert_int_equal(http_server_count(&http), 40);
-	assert_int_equal(http_server_busiest(&http), 8);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 40);
+	WAIT_UNTIL(ends_count(&runs) == 168);
+	assert_int_equal(http_server_count(&http), 168);
+	assert_int_equal(http_server_busiest(&http), 56);
+	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 168);
 }
 
 STORED(started, two_thousand_callbacks_are_made_once_each)

@@ -60,8 +60,8 @@ $ twr workers | wc -l
 $ twr add 'a b' --in 1h --handler
 $ twr add c --in 30m --handler
 $ twr list
-20*Z  pending  0/8  c
-20*Z  pending  0/8  a%20b
+20*Z  pending  0/25  c
+20*Z  pending  0/25  a%20b
 $ twr list --json
 {"key":"c","state":"pending",*}
 {"key":"a b","state":"pending",*}

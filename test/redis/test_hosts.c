@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These tests are about postponed runs, for hosts that have stalled and for hosts that ask for
- * pauses. None is lost, and they resume in few batches.
+ * These tests are about which run begins next, and which are put off until when. The tests give the
+ * time.
  */
 #include "support/test.h"
 
 #include "redis/worker/hosts.h"
 
-enum { RUNS = 20000, LIMIT = 2, SHARDS = 64, CLUMP = 100 };
+enum { RUNS = 100, LIMIT = 8 };
 
-static const tw_duration stall_time = 100 * TW_MILLISECOND;
-static struct tw_redis_job jobs[SHARDS + 1];
+static const tw_duration ms = TW_MILLISECOND;
+static struct tw_redis_job jobs[RUNS];
 static struct run runs[RUNS];
 static struct hosts hosts;
+static tw_duration now;
 
 static int open_hosts(void **state)
 {
-	for (unsigned i = 0; i < SHARDS; i++)
-		jobs[i] = (struct tw_redis_job){.url = "http://one.example/", .shard = i};
-	jobs[SHARDS] = (struct tw_redis_job){.url = "http://other.example/"};
-	for (int i = 0; i < RUNS; i++)
-		runs[i] = (struct run){.job = &jobs[i % SHARDS]};
-	hosts_init(&hosts, LIMIT, SHARDS, CLUMP);
+	for (int i = 0; i < RUNS; i++) {
+		jobs[i] = (struct tw_redis_job){.url = "http://one.example/", .due_ms = i};
+		runs[i] = (struct run){.job = &jobs[i], .late_at = TW_FOREVER};
+		atomic_init(&runs[i].leased_until, TW_FOREVER);
+	}
+	now = TW_HOUR;
+	hosts_init(&hosts, LIMIT, 7);
 	return 0;
 }
 
@@ -33,225 +35,250 @@ static int close_hosts(void **state)
 
 static const struct test_kind kind_opened = {.open = open_hosts, .close = close_hosts};
 
-static void assert_begins(struct run *run, tw_duration now)
+static void add(int first, int last)
 {
-	hosts_add(&hosts, run, now);
-	assert_ptr_equal(hosts_take(&hosts, now), run);
-}
-
-/* Returns for how long the run that comes now is postponed. */
-static tw_duration time_put_off(struct run *run, tw_duration now)
-{
-	hosts_add(&hosts, run, now);
-	assert_ptr_equal(run_list_take(&hosts.put_off), run);
-	assert_int_equal(hosts.put_off.count, 0);
-	return run->put_off;
-}
-
-/* Lets the host run as many as it may. Returns a time when it has stalled for `silence`. */
-static tw_duration stall(tw_duration silence)
-{
-	assert_begins(&runs[0], TW_SECOND);
-	assert_begins(&runs[1], TW_SECOND);
-	return TW_SECOND + silence;
-}
-
-static int compare_put_off(const void *a, const void *b)
-{
-	const struct run *one = a;
-	const struct run *other = b;
-
-	return (one->put_off > other->put_off) - (one->put_off < other->put_off);
-}
-
-/* A visit is a claim of one shard, or two. */
-TEST(opened, long_line_of_a_silent_host_costs_few_visits_a_second)
-{
-	tw_duration now = stall(5 * TW_SECOND);
-	tw_duration last = 0;
-	size_t visits = 0;
-	size_t size = 0;
-
-	for (int i = 2; i < RUNS; i++)
-		time_put_off(&runs[i], now);
-	qsort(runs + 2, RUNS - 2, sizeof(runs[0]), compare_put_off);
-	for (int i = 2; i < RUNS; i++) {
-		bool same = i > 2 && runs[i].put_off == runs[i - 1].put_off;
-
-		/* All runs of a batch are of one shard. */
-		assert_true(!same || runs[i].job == runs[i - 1].job);
-		size = same ? size + 1 : 1;
-		visits += !same;
-		assert_in_range(size, 1, CLUMP);
-		assert_true(same || !last || runs[i].put_off - last >= 500 * TW_MILLISECOND);
-		last = runs[i].put_off;
-	}
-	assert_in_range(visits, RUNS / CLUMP, RUNS / CLUMP + SHARDS);
-	/* They come back at 100 or 200 a second. */
-	assert_in_range(last, RUNS / 200 * TW_SECOND, RUNS / 100 * TW_SECOND);
-	hosts_end(&hosts, &runs[0], now, false, 0);
-	hosts_end(&hosts, &runs[1], now, false, 0);
-}
-
-TEST(opened, few_runs_of_a_slow_host_come_back_soon)
-{
-	tw_duration now = stall(stall_time);
-
-	assert_int_equal(time_put_off(&runs[2], now), stall_time);
-	for (int i = 3; i < SHARDS; i++)
-		assert_in_range(time_put_off(&runs[i], now), stall_time, 4 * TW_SECOND);
-	/* An answer makes it fast again; the queue continues where it ended. */
-	hosts_end(&hosts, &runs[0], now, true, 0);
-	hosts_end(&hosts, &runs[1], now, false, 0);
-	now += 10 * TW_SECOND;
-	assert_begins(&runs[0], now);
-	hosts_end(&hosts, &runs[0], now, true, 0);
-	assert_begins(&runs[0], now);
-	assert_begins(&runs[1], now);
-	now += stall_time;
-	assert_int_equal(time_put_off(&runs[2], now), stall_time);
-	hosts_end(&hosts, &runs[0], now, true, 0);
-	hosts_end(&hosts, &runs[1], now, true, 0);
-}
-
-TEST(opened, line_outlives_the_runs_of_its_host)
-{
-	tw_duration now = stall(5 * TW_SECOND);
-	tw_duration last = 0;
-
-	for (int i = 2; i < SHARDS; i++)
-		last = time_put_off(&runs[i], now);
-	hosts_end(&hosts, &runs[0], now, false, 0);
-	hosts_end(&hosts, &runs[1], now, false, 0);
-	assert_begins(&runs[0], now);
-	assert_begins(&runs[1], now);
-	now += stall_time;
-	assert_true(time_put_off(&runs[0 + SHARDS], now) > last - stall_time);
-	hosts_end(&hosts, &runs[0], now, false, 0);
-	hosts_end(&hosts, &runs[1], now, false, 0);
-}
-
-/* Ends the run with an answer that asks for a pause. */
-static void end_with_pause(struct run *run, tw_duration now, tw_duration pause)
-{
-	run->put_off = 0;
-	run->took = 0;
-	hosts_end(&hosts, run, now, true, pause);
-}
-
-TEST(opened, nothing_begins_before_the_pause_is_over)
-{
-	tw_duration now = TW_SECOND;
-
-	assert_begins(&runs[0], now);
-	hosts_add(&hosts, &runs[1], now);
-	end_with_pause(&runs[0], now, 10 * TW_SECOND);
-	/* It is postponed, as are all that wait and come. */
-	assert_in_range(runs[0].put_off, 10 * TW_SECOND, 11 * TW_SECOND);
-	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[1]);
-	assert_in_range(runs[1].put_off, 10 * TW_SECOND, 11 * TW_SECOND);
-	assert_in_range(time_put_off(&runs[2], now), 10 * TW_SECOND, 11 * TW_SECOND);
-	/* Shortly before, one may be postponed here; another host's begins. */
-	now += 10 * TW_SECOND - TW_MILLISECOND;
-	hosts_add(&hosts, &runs[3], now);
-	assert_null(hosts_take(&hosts, now));
-	assert_true(hosts.check_at && hosts.check_at <= now + TW_MILLISECOND);
-	runs[4].job = &jobs[SHARDS];
-	assert_begins(&runs[4], now);
-	now += TW_MILLISECOND;
+	for (int i = first; i <= last; i++)
+		hosts_add(&hosts, &runs[i], now);
 	hosts_check(&hosts, now);
-	assert_ptr_equal(hosts_take(&hosts, now), &runs[3]);
-	hosts_end(&hosts, &runs[3], now, true, 0);
-	hosts_end(&hosts, &runs[4], now, true, 0);
 }
 
-/* Counts how many begin and end, answered, within the time. */
-static int begin_for(tw_duration *now, tw_duration time)
+/* Returns the number of the run that begins, or -1. */
+static int begin(void)
 {
-	tw_duration until = *now + time;
+	const struct run *run = hosts_take(&hosts, now, 64);
+
+	return run ? (int)(run - runs) : -1;
+}
+
+static void assert_begin(int first, int last)
+{
+	for (int i = first; i <= last; i++)
+		assert_int_equal(begin(), i);
+	assert_int_equal(begin(), -1);
+}
+
+/* Ends a request that began `took` ago. */
+static void end(int run, tw_duration took, enum host_sign sign)
+{
+	runs[run].took = took;
+	hosts_end(&runs[run], now, sign, 0);
+	hosts_check(&hosts, now);
+}
+
+/* Asserts that these runs are put off, the later ones first, all to one time. Returns it. */
+static tw_duration assert_put_off(int first, int last)
+{
+	for (int i = last; i >= first; i--) {
+		assert_ptr_equal(run_list_take(&hosts.put_off), &runs[i]);
+		assert_int_equal(runs[i].put_off, runs[last].put_off);
+	}
+	assert_int_equal(hosts.put_off.count, 0);
+	return now + runs[last].put_off;
+}
+
+/* Makes the host one that has answered. */
+static void answer_once(void)
+{
+	add(0, 0);
+	assert_begin(0, 0);
+	end(0, 0, HOST_ANSWERED);
+}
+
+TEST(opened, first_due_begins_first_up_to_the_hosts_limit)
+{
+	jobs[20].url = "https://user@two.example:80?";
+	for (int i = 9; i >= 0; i--)
+		add(i, i);
+	add(20, 20);
+	for (int i = 0; i < LIMIT; i++)
+		assert_int_equal(begin(), i);
+	assert_begin(20, 20);
+	/* One that ends makes room for the next; none is put off, as the host answers. */
+	end(3, 100 * ms, HOST_ANSWERED);
+	assert_begin(8, 8);
+	now += TW_HOUR;
+	end(4, 0, HOST_ANSWERED);
+	assert_begin(9, 9);
+	assert_int_equal(hosts.put_off.count, 0);
+}
+
+TEST(opened, host_that_is_silent_keeps_as_many_runs_as_requests)
+{
+	answer_once();
+	add(1, 30);
+	assert_begin(1, LIMIT);
+	now += 999 * ms;
+	hosts_check(&hosts, now);
+	assert_int_equal(hosts.aside, 0);
+	now += ms;
+	hosts_check(&hosts, now);
+	assert_int_equal(hosts.aside, LIMIT);
+	assert_in_range(assert_put_off(2 * LIMIT + 1, 30) - now, 1500 * ms, 2200 * ms);
+	/* An answer, also to the last request, gives it all again. */
+	end(LIMIT, 0, HOST_ANSWERED);
+	for (int i = 1; i < LIMIT; i++)
+		end(i, 0, HOST_ANSWERED);
+	assert_begin(LIMIT + 1, 2 * LIMIT);
+	hosts_check(&hosts, now);
+	assert_int_equal(hosts.aside, 0);
+}
+
+TEST(opened, host_that_never_answered_is_silent_earlier)
+{
+	add(1, 30);
+	assert_begin(1, LIMIT);
+	assert_int_equal(host_patience(runs[1].host), 200 * ms);
+	now += 200 * ms;
+	hosts_check(&hosts, now);
+	assert_put_off(2 * LIMIT + 1, 30);
+}
+
+/* The first hosts leave places to those that come later. */
+TEST(opened, hosts_that_never_answered_leave_room_for_others)
+{
+	static char urls[10][32];
 	int begun = 0;
+	int i;
 
-	for (; *now < until; *now += TW_MILLISECOND) {
-		hosts_add(&hosts, &runs[1], *now);
-		hosts_check(&hosts, *now);
-		while (run_list_take(&hosts.put_off))
-			;
-		for (struct run *run; (run = hosts_take(&hosts, *now)); begun++)
-			hosts_end(&hosts, run, *now, true, 0);
-		hosts_give_back(&hosts, *now);
-		while (run_list_take(&hosts.put_off))
-			;
+	hosts.limit = 56;
+	for (i = 0; i < RUNS; i++) {
+		snprintf(urls[i / 50], sizeof(urls[0]), "http://%d.example", i / 50);
+		jobs[i].url = urls[i / 50];
 	}
-	return begun;
+	add(0, RUNS - 1);
+	for (; hosts_take(&hosts, now, 64 - (unsigned)begun); begun++)
+		continue;
+	assert_in_range(begun, 48, 57);
+	/* What is left waits, and nothing is put off yet. */
+	hosts_check(&hosts, now);
+	assert_int_equal(hosts.aside, RUNS - begun);
+	assert_int_equal(hosts.put_off.count, 0);
+	/* An answer proves the first host, which has its limit then. */
+	end(0, 0, HOST_ANSWERED);
+	assert_int_equal(begin() >= 0, 1);
 }
 
-TEST(opened, pauses_halve_the_rate_and_answers_raise_it)
+TEST(opened, host_that_is_down_is_tried_by_one_request_at_a_time)
 {
-	tw_duration now = TW_SECOND;
-	int first;
-	int second;
+	tw_duration begun = now;
+	int tries = 0;
 
-	assert_begins(&runs[5], now);
-	for (int i = 0; i < 20; i++, now += 10 * TW_MILLISECOND) {
-		assert_begins(&runs[0], now);
-		hosts_end(&hosts, &runs[0], now, true, 0);
+	add(0, 2);
+	assert_begin(0, 2);
+	for (int i = 0; i < 3; i++)
+		end(i, 0, HOST_AWAY);
+	for (; now < begun + 10 * TW_MINUTE; tries++) {
+		tw_duration back;
+
+		runs[1].put_off = runs[3].put_off = 0;
+		add(1, 3);
+		back = assert_put_off(2, 3);
+		assert_int_equal(begin(), -1);
+		assert_in_range(back - now, 1500 * ms, 15200 * ms);
+		assert_true(back - now <= (now - begun) / 5 + 2500 * ms);
+		/* The one that waits here is first, and the others find whether it was answered. */
+		now = back - 200 * ms;
+		assert_begin(1, 1);
+		end(1, 0, HOST_AWAY);
 	}
-	assert_begins(&runs[0], now);
-	end_with_pause(&runs[0], now, TW_SECOND);
-	now += TW_SECOND;
-	first = begin_for(&now, TW_SECOND);
-	assert_in_range(first, 20, 90);
-	hosts_add(&hosts, &runs[0], now + TW_SECOND);
-	assert_ptr_equal(hosts_take(&hosts, now + TW_SECOND), &runs[0]);
-	now += TW_SECOND;
-	end_with_pause(&runs[0], now, TW_SECOND);
-	now += TW_SECOND;
-	second = begin_for(&now, TW_SECOND);
-	assert_in_range(second, first / 3, first * 2 / 3);
-	begin_for(&now, 10 * TW_SECOND);
-	assert_true(begin_for(&now, TW_SECOND) > 3 * second / 2);
-	hosts_end(&hosts, &runs[5], now, true, 0);
-}
-
-TEST(opened, attempts_count_when_a_host_has_asked_for_pauses_for_an_hour)
-{
-	tw_duration now = TW_SECOND;
-
-	for (tw_duration end = now + TW_HOUR; now < end; now += 30 * TW_SECOND) {
-		assert_begins(&runs[0], now);
-		end_with_pause(&runs[0], now, 20 * TW_SECOND);
-		assert_true(runs[0].put_off > 0);
-	}
-	assert_begins(&runs[0], now);
-	end_with_pause(&runs[0], now, 20 * TW_SECOND);
-	assert_int_equal(runs[0].put_off, 0);
-	/* Another answer gives it an hour again. */
-	now += 30 * TW_SECOND;
-	assert_begins(&runs[0], now);
-	hosts_end(&hosts, &runs[0], now, true, 0);
+	assert_in_range(tries, 30, 100);
 	now += TW_MINUTE;
-	assert_begins(&runs[0], now);
-	end_with_pause(&runs[0], now, 20 * TW_SECOND);
-	assert_true(runs[0].put_off > 0);
+	add(1, 20);
+	assert_begin(1, 1);
+	assert_put_off(3, 20);
+	end(1, 0, HOST_ANSWERED);
+	add(3, 20);
+	assert_begin(2, 1 + LIMIT);
+}
+
+TEST(opened, older_failure_says_nothing)
+{
+	add(0, 9);
+	assert_begin(0, LIMIT - 1);
+	now += 100 * ms;
+	end(0, 100 * ms, HOST_ANSWERED);
+	assert_begin(8, 8);
+	now += 10 * ms;
+	end(1, 110 * ms, HOST_AWAY);
+	assert_begin(9, 9);
+	/* A younger one does. */
+	end(8, 10 * ms, HOST_AWAY);
+	add(20, 21);
+	assert_int_equal(begin(), -1);
+	/* A request that was never sent says nothing either. */
+	end(9, 0, HOST_UNKNOWN);
+	assert_int_equal(begin(), -1);
+	end(2, 0, HOST_ANSWERED);
+	assert_begin(20, 21);
+}
+
+TEST(opened, pause_puts_all_off_to_its_end_whatever_older_requests_answer)
+{
+	jobs[50].url = "http://two.example/";
+	add(0, 3);
+	assert_begin(0, 3);
+	add(4, 12);
+	assert_begin(4, 7);
+	hosts_end(&runs[0], now, HOST_ANSWERED, 20 * TW_SECOND);
+	hosts_check(&hosts, now);
+	assert_int_equal(runs[0].put_off, 20 * TW_SECOND);
+	assert_int_equal(assert_put_off(8, 12), now + 20 * TW_SECOND);
+	now += TW_SECOND;
+	end(1, TW_SECOND, HOST_ANSWERED);
+	/* A shorter pause does not end it either. */
+	hosts_end(&runs[2], now, HOST_ANSWERED, TW_SECOND);
+	assert_int_equal(runs[2].put_off, 19 * TW_SECOND);
+	add(20, 25);
+	add(50, 50);
+	assert_put_off(20, 25);
+	assert_begin(50, 50);
+	now += 19 * TW_SECOND;
+	add(30, 40);
+	assert_begin(30, 32);
+}
+
+TEST(opened, run_that_would_be_too_late_is_over)
+{
+	runs[0].late_at = now + 3 * TW_SECOND;
+	runs[1].late_at = runs[3].late_at = now + TW_SECOND;
+	add(0, 0);
+	assert_begin(0, 0);
+	add(1, 2);
+	/* The pause is longer for the run that was refused, and for one that waits. */
+	hosts_end(&runs[0], now, HOST_ANSWERED, 5 * TW_SECOND);
+	hosts_check(&hosts, now);
+	assert_int_equal(runs[0].fate, FATE_LATE);
+	assert_int_equal(runs[0].put_off, 0);
+	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[2]);
+	assert_int_equal(runs[2].fate, FATE_RUN);
+	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[1]);
+	assert_int_equal(runs[1].fate, FATE_LATE);
+	/* One that has waited here is too late when its turn comes. */
+	now += 5 * TW_SECOND;
+	add(3, 4);
+	assert_begin(4, 4);
+	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[3]);
+	assert_int_equal(runs[3].fate, FATE_LATE);
+}
+
+TEST(opened, run_whose_lease_has_ended_does_not_begin)
+{
+	atomic_store_explicit(&runs[1].leased_until, now, memory_order_relaxed); /* one thread */
+	add(1, 2);
+	assert_begin(2, 2);
+	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[1]);
+	assert_int_equal(runs[1].fate, FATE_RUN);
+	assert_int_equal(runs[1].put_off, TW_MILLISECOND);
 }
 
 TEST(opened, runs_that_wait_are_given_back_for_no_time)
 {
-	tw_duration now = TW_SECOND;
-
-	assert_begins(&runs[0], now);
-	assert_begins(&runs[1], now);
-	runs[4].job = &jobs[SHARDS];
-	for (int i = 2; i < 5; i++)
-		hosts_add(&hosts, &runs[i], now);
-	hosts_give_back(&hosts, now);
-	assert_int_equal(hosts.put_off.count, 3);
-	for (int i = 2; i < 5; i++)
+	add(0, 20);
+	assert_begin(0, LIMIT - 1);
+	hosts_give_back(&hosts);
+	assert_int_equal(hosts.put_off.count, 21 - LIMIT);
+	for (int i = LIMIT; i < 21; i++)
 		assert_int_equal(run_list_take(&hosts.put_off)->put_off, 0);
-	/* Neither host has any left. */
-	hosts_end(&hosts, &runs[0], now, true, 0);
-	hosts_end(&hosts, &runs[1], now, true, 0);
-	assert_null(hosts_take(&hosts, now));
-	for (int i = 0; i < HOST_CHAINS; i++)
-		assert_null(hosts.chains[i]);
+	end(0, 0, HOST_ANSWERED);
+	assert_int_equal(begin(), -1);
 }

@@ -60,13 +60,13 @@ TEST(once, numbers_of_the_head_come_back)
 		int64_t latest_due_ms;
 		const char *head;
 	} heads[] = {
-		{{KEY, .grace = TW_SECOND}, 0, "8 1000\n\n"},
-		{{KEY, .latest = 1}, 0, "8 0\n\n"},
-		{{KEY, .group = "a b"}, 0, "8 0\nG a b\n\n"},
-		{{KEY}, 1700000000000, "8 0 1700000000000\n\n"},
+		{{KEY, .grace = TW_SECOND}, 0, "25 1000\n\n"},
+		{{KEY, .latest = 1}, 0, "25 0\n\n"},
+		{{KEY, .group = "a b"}, 0, "25 0\nG a b\n\n"},
+		{{KEY}, 1700000000000, "25 0 1700000000000\n\n"},
 		{{KEY, .grace = TW_REDIS_DELAY_MAX},
 		 253402300799999,
-		 "8 3153600000000 253402300799999\n\n"},
+		 "25 3153600000000 253402300799999\n\n"},
 	};
 	struct buffer buffer = {0};
 	struct record record;

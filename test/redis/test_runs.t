@@ -10,8 +10,8 @@ $ worker() { start worker "$@"; await worker 'the worker runs'; }
 $ worker twr worker --verbose --retry-first=10ms --count-every=50ms
 $ twr add good --in 100ms --method GET --callback $url/healthz
 $ twr add bad --method GET --callback $url/nothing
-$ await worker 'done     good  attempt 1/8'
-$ await worker 'dead     bad  attempt 1/8'
+$ await worker 'done     good  attempt 1/25'
+$ await worker 'dead     bad  attempt 1/25'
 $ await worker 'HTTP 404'
 $ await worker 'done 1, retried 0, dead 1'
 $ twr list --dead
@@ -28,7 +28,7 @@ $ end
 $ worker twr worker --verbose --count-every=1h
 $ kill -STOP $started; until grep -q '^State:.*T' /proc/$started/status; do sleep 0.01; done; kill -CONT $started
 $ twr add good --method GET --callback $url/healthz
-$ await worker 'done     good  attempt 1/8'
+$ await worker 'done     good  attempt 1/25'
 $ end
 # The worker was not notified that its hour is over.
 $ grep -c 'done 1, ' $folder/worker
@@ -59,7 +59,7 @@ $ end
 == Lines of runs name the namespace where there are several.
 $ worker twr worker --verbose --namespace "$TWR_NAMESPACE,$TWR_NAMESPACE.2"
 $ twr add a --namespace "$TWR_NAMESPACE.2" --method GET --callback $url/healthz
-$ await worker "a  namespace $TWR_NAMESPACE.2  attempt 1/8"
+$ await worker "a  namespace $TWR_NAMESPACE.2  attempt 1/25"
 $ end
 
 == A worker ends dead letters that are too many or too old.
@@ -100,7 +100,7 @@ $ grep 'done ' $folder/worker
 *done 1, *
 1$ twr get slow
 $ twr list
-*  pending  0/8  later
+*  pending  0/25  later
 
 == A task longer than the grace is given back.
 $ slow --grace=300ms; end
@@ -116,7 +116,7 @@ $ slow --lease=1500ms
 $ token() { twr get slow | sed -n 's/^token *//p'; }
 $ first=$(token); kill -9 $started; worker twr worker --verbose --lease=1500ms
 $ until test "$(token)" -gt "$first" 2>/dev/null; do sleep 0.02; done
-$ kill -CONT $pages; await worker 'done     slow  attempt 2/8'
+$ kill -CONT $pages; await worker 'done     slow  attempt 2/25'
 $ end
 
 == A worker with few descriptors runs fewer callbacks.

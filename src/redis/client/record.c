@@ -16,7 +16,7 @@
 #include "base/reserved.h"
 #include "redis/wire/settings.h"
 
-enum { DEFAULT_ATTEMPTS = 8 };
+enum { DEFAULT_ATTEMPTS = 25 };
 static const int64_t at_ms_max = INT64_C(253402300799999); /* the end of the year 9999 */
 
 const char *method_name(enum tw_redis_method method)

@@ -5,8 +5,7 @@
 --   n  done or passed over, and it recurs: when it is due next ("": never), and the time by which
 --      that was computed
 --   w  failed: the wait in milliseconds until the next attempt
---   r  given back, so that the attempt does not count: as w; a negative wait is rounded up to a
---      time that others of the shard have, too
+--   r  given back, so that the attempt does not count: as w
 --   k  failed for good: what n takes ("" if it does not recur), and the reason
 -- Answers a letter for each: o ended, s another run has it, g there is no such task.
 local TAKES = {d = 0, n = 2, w = 1, r = 1, k = 3}
@@ -91,11 +90,7 @@ for i, key in ipairs(keys) do
 			go_on(key, ARGV[place + 3], ARGV[place + 4])
 		else
 			-- Rounded up, as due_time: never a fraction of a millisecond early.
-			local due = wait == 0 and now or math.ceil(now_us / 1000) + math.abs(wait)
-			if wait < 0 then
-				local apart = wait < -4096 and 1024 or 256
-				due = math.ceil(due / apart) * apart
-			end
+			local due = wait == 0 and now or math.ceil(now_us / 1000) + wait
 			attempts = verb == 'r' and attempts - 1 or attempts
 			if attempts > 0 then
 				states[#states + 1] = key

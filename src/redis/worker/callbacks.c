@@ -2,6 +2,10 @@
 /*
  * callbacks.c is one thread with a multi handle of libcurl. Easy handles and connections are used
  * again. redis.h says what is sent, and what a response means.
+ *
+ * A request has one of the options' `callbacks` places until it ends, or until its host has not
+ * answered for long (hosts.c): so hosts that hang hold up no others. The requests without a place
+ * are limited by the descriptors.
  */
 #include "callbacks.h"
 
@@ -9,21 +13,25 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
 #include "redis/client/record.h"
 
-/* The thread sleeps at most this time. */
-enum { SLEEP_MS = 1000 };
+/* The thread looks at requests this often, and sleeps at most SLEEP_MS. */
+enum { LOOK_MS = 50, SLEEP_MS = 1000, REQUESTS_MAX = 1024 };
+/* This much of a body is read, and for this time after the status was seen. */
 static const size_t body_max = (size_t)64 * 1024;
+static const tw_duration body_time = TW_SECOND;
+static const tw_duration retry_after_min = 100 * TW_MILLISECOND;
 static const tw_duration retry_after_max = 24 * TW_HOUR;
-/* A run that found no descriptor waits this time, and so does the limit of running ones to grow by
- * one. */
+/* A run that found no descriptor waits this time. */
 static const tw_duration starved_time = TW_SECOND;
 /* New connections share a look-up of a name for this time, in seconds. */
 enum { LOOKUP_AGE_S = 1 };
@@ -49,8 +57,12 @@ struct http_request {
 	char denied[INET6_ADDRSTRLEN]; /* the last denied address, or "" */
 	bool opened;                   /* an address was allowed */
 	bool starved;                  /* no descriptor was left for a connection */
+	bool is_aside;                 /* it has given its place away */
+	bool is_short_of_memory;       /* a header could not be added */
 	size_t body_size;              /* the bytes of the response read so far */
 	tw_duration start;
+	tw_duration status_seen; /* 0 means no status yet */
+	enum host_sign sign;
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -144,30 +156,42 @@ static bool host_judge(struct http_request *request)
 	return !fault;
 }
 
+/* Reads digits, with a fraction or not. */
+static tw_duration seconds_read(const char *text, tw_duration most)
+{
+	tw_duration seconds = 0;
+	tw_duration part = 0;
+
+	for (; isdigit((unsigned char)*text) && seconds < most / TW_SECOND; text++)
+		seconds = 10 * seconds + *text - '0';
+	if (*text == '.')
+		for (tw_duration unit = TW_SECOND / 10; isdigit((unsigned char)*++text); unit /= 10)
+			part += unit * (*text - '0');
+	return seconds < most / TW_SECOND ? seconds * TW_SECOND + part : most;
+}
+
 tw_duration answer_retry_after(const char *text, const char *date)
 {
-	long long seconds = 0;
+	tw_duration wait;
 
 	if (isdigit((unsigned char)*text)) {
-		seconds = strtoll(text, NULL, 10);
+		wait = seconds_read(text, retry_after_max);
 	} else {
-		/* This does not depend on the clock of this machine. */
 		time_t until = curl_getdate(text, NULL);
 		time_t now = curl_getdate(date, NULL);
 
-		if (until != -1 && now != -1)
-			seconds = (long long)(until - now);
+		if (until == -1)
+			return 0;
+		wait = until - (now == -1 ? time(NULL) : now);
+		wait = wait < retry_after_max / TW_SECOND ? wait : retry_after_max / TW_SECOND;
+		wait = wait > 0 ? wait * TW_SECOND : 0;
 	}
-	if (seconds > retry_after_max / TW_SECOND)
-		return retry_after_max;
-	return seconds > 0 ? seconds * TW_SECOND : 0;
+	return wait > retry_after_min ? wait : retry_after_min;
 }
 
 tw_duration answer_snooze(const char *text)
 {
-	long long seconds = isdigit((unsigned char)*text) ? strtoll(text, NULL, 10) : 0;
-
-	return seconds < TW_REDIS_DELAY_MAX / TW_SECOND ? seconds * TW_SECOND : TW_REDIS_DELAY_MAX;
+	return seconds_read(text, TW_REDIS_DELAY_MAX);
 }
 
 static enum tw_redis_outcome outcome_of(long status)
@@ -179,6 +203,36 @@ static enum tw_redis_outcome outcome_of(long status)
 	return TW_REDIS_KILL;
 }
 
+static void run_end(struct run *run, enum tw_redis_outcome outcome, const char *reason)
+{
+	run->outcome = outcome;
+	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s", reason);
+}
+
+/* Judges a request without an answer. */
+static void failure_judge(struct http_request *request, CURLcode result)
+{
+	struct run *run = request->run;
+	curl_off_t connected = 0;
+
+	if (*request->denied && !request->opened) {
+		run->outcome = TW_REDIS_KILL;
+		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
+			 "the address is denied: %s", request->denied);
+	} else if (request->starved) {
+		run_end(run, TW_REDIS_SNOOZE, "no file descriptor is left");
+		run->verdict.retry_in = starved_time;
+	} else if (result == CURLE_URL_MALFORMAT) {
+		run_end(run, TW_REDIS_KILL, curl_easy_strerror(result));
+	} else {
+		run_end(run, TW_REDIS_RETRY, curl_easy_strerror(result));
+		curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
+		if (!connected || result == CURLE_OPERATION_TIMEDOUT)
+			request->sign = HOST_AWAY;
+	}
+}
+
+/* Judges an ended request. A status counts, whatever became of the body. */
 static void answer_judge(struct http_request *request, CURLcode result)
 {
 	struct run *run = request->run;
@@ -186,87 +240,78 @@ static void answer_judge(struct http_request *request, CURLcode result)
 	long status = 0;
 
 	curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-	if (result == CURLE_OK || request->body_size > body_max) {
-		run->http_status = (int)status;
-		run->verdict.retry_in = answer_snooze(header_value(easy, "Tw-Snooze"));
-		run->outcome = run->verdict.retry_in ? TW_REDIS_SNOOZE : outcome_of(status);
-		run->retry_least = answer_retry_after(header_value(easy, "Retry-After"),
-						      header_value(easy, "Date"));
-		if (outcome_of(status) != TW_REDIS_DONE)
-			snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld",
-				 status);
+	if (result != CURLE_OK && status < 200) {
+		failure_judge(request, result);
 		return;
 	}
-	if (*request->denied && !request->opened) {
-		run->outcome = TW_REDIS_KILL;
-		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
-			 "the address is denied: %s", request->denied);
-		return;
-	}
-	if (request->starved) {
-		run->outcome = TW_REDIS_SNOOZE;
-		run->verdict.retry_in = starved_time;
-		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
-			 "no file descriptor is left");
-		return;
-	}
-	run->outcome = result == CURLE_URL_MALFORMAT ? TW_REDIS_KILL : TW_REDIS_RETRY;
-	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s",
-		 curl_easy_strerror(result));
+	request->sign = HOST_ANSWERED;
+	run->http_status = (int)status;
+	run->verdict.retry_in = answer_snooze(header_value(easy, "Tw-Snooze"));
+	run->outcome = run->verdict.retry_in ? TW_REDIS_SNOOZE : outcome_of(status);
+	run->retry_least =
+		answer_retry_after(header_value(easy, "Retry-After"), header_value(easy, "Date"));
+	if (outcome_of(status) != TW_REDIS_DONE)
+		snprintf(run->verdict.reason, sizeof(run->verdict.reason), "HTTP %ld", status);
 }
 
-static bool headers_add(struct http_request *request, const char *line)
+static void headers_add(struct http_request *request, const char *line)
 {
 	struct curl_slist *longer = curl_slist_append(request->headers, line);
 
+	request->is_short_of_memory |= !longer;
 	if (longer)
 		request->headers = longer;
-	return longer;
 }
 
-/* Adds a header. For curl "Name:" removes a header, and "Name;" has no value. */
-static bool header_add(struct http_request *request, const char *header)
+/* Adds a header of the task. For curl "Name:" removes a header, and "Name;" has no value. */
+static void header_add(struct http_request *request, const char *header)
 {
 	const char *colon = strchr(header, ':');
 	char empty[TW_REDIS_HEADERS_MAX + 1];
+	bool has_value = colon[1 + strspn(colon + 1, " \t")];
 
-	if (colon[1 + strspn(colon + 1, " \t")])
-		return headers_add(request, header);
 	snprintf(empty, sizeof(empty), "%.*s;", (int)(colon - header), header);
-	return headers_add(request, empty);
+	headers_add(request, has_value ? header : empty);
 }
 
-static bool headers_write(struct http_request *request, const struct tw_redis_job *job)
+/* Adds a header, whose text has no more than a key. */
+__attribute__((format(printf, 2, 3))) static void header_print(struct http_request *request,
+							       const char *format, ...)
 {
-	char line[48 + 3 * TW_REDIS_KEY_MAX] = "Tw-Key: ";
+	char line[64 + 3 * TW_REDIS_KEY_MAX];
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(line, sizeof(line), format, values);
+	va_end(values);
+	headers_add(request, line);
+}
+
+static void headers_write(struct http_request *request, const struct tw_redis_job *job)
+{
+	char name[3 * TW_REDIS_KEY_MAX + 1];
 	bool typed = false;
 	bool named = false;
-	bool fine;
 
-	tw_redis_write_key(job->key, job->key_size, line + strlen(line));
-	fine = headers_add(request, line);
-	snprintf(line, sizeof(line), "Tw-Attempt: %u", job->attempt);
-	fine = fine && headers_add(request, line);
-	snprintf(line, sizeof(line), "Tw-Token: %" PRIu64, job->token);
-	fine = fine && headers_add(request, line) && headers_add(request, "Expect:");
-	if (job->group) {
-		strcpy(line, "Tw-Group: ");
-		tw_redis_write_key(job->group, strlen(job->group), line + strlen(line));
-		fine = fine && headers_add(request, line);
-	}
-	for (size_t i = 0; i < job->header_count && fine; i++) {
+	tw_redis_write_key(job->key, job->key_size, name);
+	header_print(request, "Tw-Key: %s", name);
+	header_print(request, "Tw-Attempt: %u", job->attempt);
+	header_print(request, "Tw-Token: %" PRIu64, job->token);
+	header_print(request, "Tw-Due: %" PRId64, job->due_ms);
+	for (size_t i = 0; i < job->header_count; i++) {
 		typed = typed || !strncasecmp(job->headers[i], "Content-Type:", 13);
 		named = named || !strncasecmp(job->headers[i], "Idempotency-Key:", 16);
-		fine = header_add(request, job->headers[i]);
+		header_add(request, job->headers[i]);
 	}
-	strcpy(line, "Idempotency-Key: ");
-	tw_redis_write_key(job->key, job->key_size, line + strlen(line));
-	snprintf(line + strlen(line), 24, " %" PRIu64, job->token);
 	if (!named)
-		fine = fine && headers_add(request, line);
+		header_print(request, "Idempotency-Key: %s %" PRIu64, name, job->token);
 	if (!typed && (job->method == TW_REDIS_POST || job->body_size))
-		fine = fine && headers_add(request, "Content-Type: application/json");
-	return fine;
+		headers_add(request, "Content-Type: application/json");
+	if (job->group) {
+		tw_redis_write_key(job->group, strlen(job->group), name);
+		header_print(request, "Tw-Group: %s", name);
+	}
+	headers_add(request, "Expect:");
 }
 
 /* Sets method and body. For curl a POST sends a body, whatever its name. */
@@ -294,13 +339,14 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	long connect_ms = (long)delay_to_ms(callbacks->options->http_connect_timeout);
 	long timeout_ms = (long)delay_to_ms(callbacks->options->http_timeout);
 	long age_s = (long)((callbacks->options->connection_age + TW_SECOND - 1) / TW_SECOND);
-	bool fine = headers_write(request, job);
+	bool fine;
 
+	headers_write(request, job);
 	curl_easy_reset(easy);
-	fine = fine && !curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
+	fine = !request->is_short_of_memory &&
+	       !curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
 	       !curl_easy_setopt(easy, CURLOPT_URL, job->url) &&
 	       !curl_easy_setopt(easy, CURLOPT_PROXY, "") &&
-	       !curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) &&
 	       !curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) &&
 	       /* A timeout does not wait for the look-up of a name. */
 	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
@@ -314,7 +360,10 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	       !curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, socket_open) &&
 	       !curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, request) &&
 	       !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) &&
-	       !curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
+	       !curl_easy_setopt(easy, CURLOPT_PRIVATE, request) &&
+	       (!callbacks->ca_file ||
+		!curl_easy_setopt(easy, CURLOPT_CAINFO, callbacks->ca_file)) &&
+	       (!callbacks->ca_path || !curl_easy_setopt(easy, CURLOPT_CAPATH, callbacks->ca_path));
 	return fine && method_set(easy, job);
 }
 
@@ -326,21 +375,6 @@ static tw_duration pause_of(const struct run *run)
 	return asks && run->outcome == TW_REDIS_RETRY ? run->retry_least : 0;
 }
 
-/* Limits the running requests by the descriptors: to those that run now, or to one more. */
-static void callbacks_limit(struct callbacks *callbacks, bool starved, tw_duration now)
-{
-	unsigned most = starved ? callbacks->busy : callbacks->most + 1;
-
-	callbacks->starved = now;
-	if (most > callbacks->options->callbacks)
-		most = callbacks->options->callbacks;
-	if (most == callbacks->most)
-		return;
-	callbacks->most = most ? most : 1;
-	/* Idle connections take descriptors, too. */
-	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)callbacks->most);
-}
-
 static void request_end(struct callbacks *callbacks, struct http_request *request)
 {
 	struct run *run = request->run;
@@ -348,18 +382,15 @@ static void request_end(struct callbacks *callbacks, struct http_request *reques
 
 	curl_multi_remove_handle(callbacks->multi, request->easy);
 	run->took = now - request->start;
-	hosts_end(&callbacks->hosts, run, now, run->http_status, pause_of(run));
+	hosts_end(run, now, request->sign, pause_of(run));
 	/* The host asked for a pause, so the task has not failed. */
 	if (run->put_off)
 		run->outcome = TW_REDIS_SNOOZE;
 	curl_slist_free_all(request->headers);
-	request->headers = NULL;
-	request->run = NULL;
-	request->next = callbacks->idle;
+	callbacks->sent--;
+	callbacks->aside -= request->is_aside;
+	*request = (struct http_request){.easy = request->easy, .next = callbacks->idle};
 	callbacks->idle = request;
-	callbacks->busy--;
-	if (request->starved || now - callbacks->starved >= starved_time)
-		callbacks_limit(callbacks, request->starved, now);
 	pthread_mutex_lock(&callbacks->runner.lock);
 	runner_end(&callbacks->runner, run);
 	pthread_mutex_unlock(&callbacks->runner.lock);
@@ -370,66 +401,102 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 	struct http_request *request = callbacks->idle;
 
 	callbacks->idle = request->next;
-	callbacks->busy++;
+	callbacks->sent++;
 	request->run = run;
 	request->targets = callbacks->targets;
-	*request->denied = '\0';
-	request->opened = false;
-	request->starved = false;
-	request->body_size = 0;
 	request->start = clock_read_real(CLOCK_MONOTONIC);
 	run_begin(run, request->start);
+	if (!request->easy)
+		request->easy = curl_easy_init();
 	if (!host_judge(request)) {
 		request_end(callbacks, request);
-		return;
+	} else if (!request->easy || !request_fill(callbacks, request) ||
+		   curl_multi_add_handle(callbacks->multi, request->easy) != CURLM_OK) {
+		run_end(run, TW_REDIS_RETRY, "out of memory");
+		request_end(callbacks, request);
 	}
-	if (request_fill(callbacks, request) &&
-	    curl_multi_add_handle(callbacks->multi, request->easy) == CURLM_OK)
-		return;
-	run->outcome = TW_REDIS_RETRY;
-	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "out of memory");
-	request_end(callbacks, request);
 }
 
-/* Takes the runs handed over. Returns whether the thread goes on. */
-static bool callbacks_take(struct callbacks *callbacks, tw_duration now)
+/* Takes the runs handed over. Returns the order. */
+static enum callbacks_order callbacks_take(struct callbacks *callbacks, tw_duration now)
 {
 	struct runner *runner = &callbacks->runner;
+	enum callbacks_order order;
 	struct run_list fresh;
 	struct run *run;
-	bool give_back;
-	bool stop;
 
 	run_list_init(&fresh);
 	pthread_mutex_lock(&runner->lock);
 	run_list_move(&fresh, &runner->waiting);
-	give_back = callbacks->give_back;
-	stop = runner->stop;
+	order = callbacks->order;
 	pthread_mutex_unlock(&runner->lock);
 	while ((run = run_list_take(&fresh)))
 		hosts_add(&callbacks->hosts, run, now);
 	hosts_check(&callbacks->hosts, now);
-	if (give_back)
-		hosts_give_back(&callbacks->hosts, now);
-	return !stop;
+	if (order != CALLBACKS_RUN)
+		hosts_give_back(&callbacks->hosts);
+	return order;
+}
+
+/* Shows how many runs hold up no other. If there are more, others may be claimed. */
+static void aside_show(struct callbacks *callbacks)
+{
+	size_t aside = callbacks->aside + callbacks->hosts.aside;
+
+	if (atomic_exchange_explicit(&callbacks->aside_shown, aside, memory_order_relaxed) < aside)
+		mailbox_ring(callbacks->runner.mailbox);
 }
 
 /* Starts waiting runs while there is room, and gives back the runs put off. */
 static void callbacks_begin(struct callbacks *callbacks, tw_duration now)
 {
 	struct runner *runner = &callbacks->runner;
+	unsigned places = callbacks->options->callbacks;
 	struct run *run;
 
-	while (callbacks->busy < callbacks->most && (run = hosts_take(&callbacks->hosts, now))) {
+	while (callbacks->idle && callbacks->sent - callbacks->aside < places &&
+	       (run = hosts_take(&callbacks->hosts, now,
+				 places > callbacks->sent ? places - callbacks->sent : 0))) {
 		run_count(run);
 		request_start(callbacks, run);
 	}
+	aside_show(callbacks);
 	if (!callbacks->hosts.put_off.count)
 		return;
 	pthread_mutex_lock(&runner->lock);
 	while ((run = run_list_take(&callbacks->hosts.put_off)))
 		runner_return(runner, run);
 	pthread_mutex_unlock(&runner->lock);
+}
+
+/* Takes the places of requests without an answer, and ends those whose status came long ago. With
+ * `abort` it breaks off all. */
+static void callbacks_look(struct callbacks *callbacks, tw_duration now, bool abort)
+{
+	if (now < callbacks->look_at && !abort)
+		return;
+	callbacks->look_at = now + LOOK_MS * TW_MILLISECOND;
+	for (unsigned i = 0; i < callbacks->most; i++) {
+		struct http_request *request = &callbacks->requests[i];
+		bool is_late =
+			request->run && now - request->start >= host_patience(request->run->host);
+		long status = 0;
+
+		if (!request->run)
+			continue;
+		callbacks->aside += is_late && !request->is_aside;
+		request->is_aside |= is_late;
+		curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+		if (status >= 200 && !request->status_seen)
+			request->status_seen = now;
+		if (request->status_seen && now - request->status_seen >= body_time) {
+			answer_judge(request, CURLE_OK);
+			request_end(callbacks, request);
+		} else if (abort) {
+			request->run->given_back = true;
+			request_end(callbacks, request);
+		}
+	}
 }
 
 static void callbacks_collect(struct callbacks *callbacks)
@@ -449,66 +516,68 @@ static void callbacks_collect(struct callbacks *callbacks)
 	}
 }
 
-static void callbacks_break_off(struct callbacks *callbacks)
-{
-	bool abort;
-
-	pthread_mutex_lock(&callbacks->runner.lock);
-	abort = callbacks->abort;
-	callbacks->abort = false;
-	pthread_mutex_unlock(&callbacks->runner.lock);
-	for (unsigned i = 0; i < callbacks->options->callbacks && abort; i++) {
-		struct http_request *request = &callbacks->requests[i];
-
-		if (!request->run)
-			continue;
-		request->run->given_back = true;
-		request_end(callbacks, request);
-	}
-}
-
-/* Returns the time to the next check of hosts, which is less than a second. */
-static int sleep_ms(const struct callbacks *callbacks, tw_duration now)
-{
-	tw_duration check_at = callbacks->hosts.check_at;
-
-	if (!check_at)
-		return SLEEP_MS;
-	return check_at > now ? (int)delay_to_ms(check_at - now) : 0;
-}
-
 static void *callbacks_thread(void *argument)
 {
 	struct callbacks *callbacks = argument;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	enum callbacks_order order;
 	int running;
 
 	if (callbacks->utf8)
 		uselocale(callbacks->utf8);
-	while (callbacks_take(callbacks, now)) {
+	while ((order = callbacks_take(callbacks, now)) != CALLBACKS_STOP) {
+		bool is_idle = list_is_empty(&callbacks->hosts.waiting);
+
 		callbacks_begin(callbacks, now);
+		is_idle = is_idle && !callbacks->sent;
 		/* This returns at once if requests have begun. */
-		curl_multi_poll(callbacks->multi, NULL, 0, sleep_ms(callbacks, now), NULL);
+		curl_multi_poll(callbacks->multi, NULL, 0, is_idle ? SLEEP_MS : LOOK_MS, NULL);
 		curl_multi_perform(callbacks->multi, &running);
 		callbacks_collect(callbacks);
-		callbacks_break_off(callbacks);
 		now = clock_read_real(CLOCK_MONOTONIC);
+		callbacks_look(callbacks, now, order == CALLBACKS_ABORT);
 	}
 	return NULL;
 }
 
 static void callbacks_free(struct callbacks *callbacks)
 {
-	for (unsigned i = 0; callbacks->requests && i < callbacks->options->callbacks; i++)
-		if (callbacks->requests[i].easy)
-			curl_easy_cleanup(callbacks->requests[i].easy);
+	for (unsigned i = 0; callbacks->requests && i < callbacks->most; i++)
+		curl_easy_cleanup(callbacks->requests[i].easy);
 	free(callbacks->requests);
-	if (callbacks->multi)
-		curl_multi_cleanup(callbacks->multi);
+	curl_multi_cleanup(callbacks->multi);
 	hosts_free(&callbacks->hosts);
+	free(callbacks->ca_file);
+	free(callbacks->ca_path);
 	if (callbacks->utf8)
 		freelocale(callbacks->utf8);
 	runner_destroy(&callbacks->runner);
+}
+
+/* Returns how many requests there may be: each may need two descriptors, for its connection and for
+ * the look-up of a name. */
+static unsigned requests_most(unsigned callbacks)
+{
+	struct rlimit limit;
+	rlim_t most = getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur / 2;
+
+	most = most < REQUESTS_MAX ? most : REQUESTS_MAX;
+	return most > callbacks ? (unsigned)most : callbacks;
+}
+
+static bool text_copy(char **to, const char *from)
+{
+	*to = from && *from ? strdup(from) : NULL;
+	return *to || !from || !*from;
+}
+
+/* Chooses the certificates by which servers are believed. Returns false without memory. */
+static bool certificates_choose(struct callbacks *callbacks)
+{
+	const char *own = callbacks->options->ca_file;
+
+	return text_copy(&callbacks->ca_file, own ? own : secure_getenv("SSL_CERT_FILE")) &&
+	       text_copy(&callbacks->ca_path, own ? NULL : secure_getenv("SSL_CERT_DIR"));
 }
 
 static bool requests_create(struct callbacks *callbacks)
@@ -519,39 +588,36 @@ static bool requests_create(struct callbacks *callbacks)
 	if (!callbacks->utf8 && errno == ENOMEM)
 		return false;
 	callbacks->multi = curl_multi_init();
-	callbacks->requests = calloc(limit, sizeof(*callbacks->requests));
-	if (!callbacks->multi || !callbacks->requests)
+	callbacks->most = requests_most(limit);
+	callbacks->requests = calloc(callbacks->most, sizeof(*callbacks->requests));
+	if (!callbacks->multi || !callbacks->requests || !certificates_choose(callbacks))
 		return false;
 	curl_multi_setopt(callbacks->multi, CURLMOPT_MAXCONNECTS, (long)limit);
 	/* curl checks the age of idle connections only, and requests that share a connection of
 	 * HTTP/2 can keep it busy for ever. So each request has a connection to itself. */
 	curl_multi_setopt(callbacks->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
 	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUP_THREADS_MAX,
-			  (long)limit * LOOKUPS_OF_A_CALLBACK);
+			  (long)callbacks->most * LOOKUPS_OF_A_CALLBACK);
 	curl_multi_setopt(callbacks->multi, (CURLMoption)LOOKUPS_ARE_LEFT, 1L);
-	for (unsigned i = 0; i < limit; i++) {
-		struct http_request *request = &callbacks->requests[i];
-
-		request->easy = curl_easy_init();
-		if (!request->easy)
-			return false;
-		request->next = callbacks->idle;
-		callbacks->idle = request;
+	for (unsigned i = callbacks->most; i--;) {
+		callbacks->requests[i].next = callbacks->idle;
+		callbacks->idle = &callbacks->requests[i];
 	}
 	return true;
 }
 
 enum tw_status callbacks_start(struct callbacks *callbacks,
-			       const struct tw_redis_worker_options *options, unsigned shards,
-			       const struct targets *targets, struct mailbox *mailbox)
+			       const struct tw_redis_worker_options *options,
+			       const struct targets *targets, uint64_t random,
+			       struct mailbox *mailbox)
 {
 	pthread_once(&curl_once, curl_begin);
 	memset(callbacks, 0, sizeof(*callbacks));
 	callbacks->options = options;
-	callbacks->most = options->callbacks;
 	callbacks->targets = targets;
+	atomic_init(&callbacks->aside_shown, 0);
 	runner_init(&callbacks->runner, mailbox);
-	hosts_init(&callbacks->hosts, options->callbacks_per_host, shards, options->batch);
+	hosts_init(&callbacks->hosts, options->callbacks_per_host, random);
 	if (!requests_create(callbacks)) {
 		callbacks_free(callbacks);
 		return TW_NO_MEMORY;
@@ -563,18 +629,17 @@ enum tw_status callbacks_start(struct callbacks *callbacks,
 	return TW_SYSTEM;
 }
 
-/* Raises a flag, and wakes the thread. */
-static void callbacks_tell(struct callbacks *callbacks, bool *flag)
+void callbacks_order(struct callbacks *callbacks, enum callbacks_order order)
 {
 	pthread_mutex_lock(&callbacks->runner.lock);
-	*flag = true;
+	callbacks->order = order;
 	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
 }
 
 void callbacks_stop(struct callbacks *callbacks)
 {
-	callbacks_tell(callbacks, &callbacks->runner.stop);
+	callbacks_order(callbacks, CALLBACKS_STOP);
 	pthread_join(callbacks->thread.id, NULL);
 	callbacks_free(callbacks);
 }
@@ -587,14 +652,4 @@ void callbacks_submit(struct callbacks *callbacks, struct run_list *runs)
 	run_list_move(&callbacks->runner.waiting, runs);
 	pthread_mutex_unlock(&callbacks->runner.lock);
 	curl_multi_wakeup(callbacks->multi);
-}
-
-void callbacks_abort(struct callbacks *callbacks)
-{
-	callbacks_tell(callbacks, &callbacks->abort);
-}
-
-void callbacks_give_back(struct callbacks *callbacks)
-{
-	callbacks_tell(callbacks, &callbacks->give_back);
 }

@@ -6,6 +6,7 @@
 
 #include <locale.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <curl/curl.h>
@@ -17,6 +18,14 @@
 
 struct http_request;
 
+/* An order ends more than those before it. */
+enum callbacks_order {
+	CALLBACKS_RUN,
+	CALLBACKS_GIVE_BACK, /* no callback begins, and waiting runs come back as given back */
+	CALLBACKS_ABORT,     /* running callbacks are broken off, and come back as given back */
+	CALLBACKS_STOP       /* the thread ends */
+};
+
 struct callbacks {
 	/* These are constant after the start. */
 	const struct tw_redis_worker_options *options;
@@ -26,37 +35,43 @@ struct callbacks {
 	/* The thread's locale: curl reads names of hosts that are not ASCII by it. (locale_t)0 if
 	 * the system has no such locale. */
 	locale_t utf8;
+	char *ca_file; /* NULL means curl's own */
+	char *ca_path;
 
 	/* The thread alone uses these. */
-	struct http_request *requests; /* as many as the options' `callbacks` */
+	struct http_request *requests;
 	struct http_request *idle;
-	unsigned busy;       /* the requests that are not idle */
-	unsigned most;       /* the most that may be busy; fewer while descriptors are short */
-	tw_duration starved; /* monotonic; when `most` changed, about */
+	unsigned most;       /* the number of requests */
+	unsigned sent;       /* the requests under way */
+	unsigned aside;      /* those of them that have given their places away */
+	tw_duration look_at; /* monotonic; when the requests under way are looked at */
 	struct hosts hosts;
 
+	/* Runs that hold up no other: requests without a place, and runs that wait for hosts that
+	 * are away. Any thread may read it; a statistic, relaxed everywhere, orders nothing. */
+	atomic_size_t aside_shown;
+
 	struct runner runner; /* its lock guards all below */
-	bool abort;           /* all running callbacks must be broken off */
-	bool give_back;       /* no callback may begin */
+	enum callbacks_order order;
 };
 
-/* Starts the thread. `shards` is the number of shards of the tasks. Returns TW_OK, or TW_NO_MEMORY
- * or TW_SYSTEM, and then nothing is to be stopped. */
+/* Starts the thread. `random` is not 0. Returns TW_OK, or TW_NO_MEMORY or TW_SYSTEM, and then
+ * nothing is to be stopped. */
 enum tw_status callbacks_start(struct callbacks *callbacks,
-			       const struct tw_redis_worker_options *options, unsigned shards,
-			       const struct targets *targets, struct mailbox *mailbox);
+			       const struct tw_redis_worker_options *options,
+			       const struct targets *targets, uint64_t random,
+			       struct mailbox *mailbox);
 /* Ends the thread. No run may be waiting or running. */
 void callbacks_stop(struct callbacks *callbacks);
 
 /* Hands over all runs of the list. */
 void callbacks_submit(struct callbacks *callbacks, struct run_list *runs);
-/* Lets no callback begin any more. Waiting runs come back soon, as given back. */
-void callbacks_give_back(struct callbacks *callbacks);
-/* Breaks off running callbacks. Their runs come back soon, as given back. */
-void callbacks_abort(struct callbacks *callbacks);
+/* Gives an order, which the thread follows soon. */
+void callbacks_order(struct callbacks *callbacks, enum callbacks_order order);
 
 /* Returns what the header Retry-After asks for, in seconds or as a date that is read against
- * `date`, the response's own; a day at most. Texts that are neither ask for 0. */
+ * `date`, the response's own, or else this machine's: from a tenth of a second to a day. Texts that
+ * are neither ask for 0. */
 tw_duration answer_retry_after(const char *text, const char *date);
 /* Returns what the header Tw-Snooze asks for, in seconds; TW_REDIS_DELAY_MAX at most. */
 tw_duration answer_snooze(const char *text);

@@ -15,6 +15,10 @@ static void handlers_run(const struct tw_redis_worker_options *options, struct r
 {
 	tw_duration start = clock_read_real(CLOCK_MONOTONIC);
 
+	if (!run_may_begin(run, start)) {
+		run->given_back = true;
+		return;
+	}
 	run_begin(run, start);
 	run->outcome = options->handler(options->context, run->job, &run->verdict);
 	run->verdict.reason[TW_REDIS_REASON_MAX] = '\0';

@@ -1,110 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hosts.c gives hosts their turns.
+ * hosts.c knows whom callbacks may call.
  *
- * Invariant: a host is in `ready` if runs of it wait, it is not full, and begin_at has come.
+ * A host that answers has as many requests as its limit allows. It is away when none of its
+ * requests was answered for as long as it has patience, or when one of them timed out or could not
+ * connect. An answer ends that at once. The failure of a request older than an answer says nothing:
+ * `unanswered` is the time of the first request since the last answer.
  *
- * A host exists while runs of it wait or run, while runs that were put off will come back, and for
- * a while after it asked for a pause. It is full when its limit of running ones is reached. It has
- * stalled when it has been full for stall_time and no run began or ended.
+ * Of a host that is away, as many runs wait here as its requests, and at least one. The others are
+ * put off, all to one time: a fifth of the time that the host has been away, from 2 s to 15 s, less
+ * a random part. Shortly before they come back, one of those that wait here tries the host.
  *
- * Runs are put off, which makes room for tasks of other hosts, if their host has stalled, or if it
- * is limited and they could not begin within keep_time. They come back in clumps, which form a line
- * in time. A clump is of one shard, so that one claim finds it. The distance between clumps is the
- * host's time for a run, by its last answer. It grows up to distance_max while no answer comes, so
- * a line of any length costs few commands a second.
+ * A pause (429 or 503 with Retry-After) puts off all runs of the host to its end.
  *
- * An answer that asks for a pause (429 or 503 with Retry-After) limits the host. No run begins
- * before the pause is over, and runs begin with a gap between them. The gap doubles after each
- * pause, and shrinks with each other answer. The run with this answer is put off, too, unless the
- * host has given no other answer for free_time.
+ * A host exists while runs of it wait or run, and for a while after runs were put off.
  */
 #include "hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const tw_duration stall_time = 100 * TW_MILLISECOND;
-/* This is the longest distance between small clumps, and what each further run of a clump adds. */
-static const tw_duration distance_max = 500 * TW_MILLISECOND;
-static const tw_duration each_max = 5 * TW_MILLISECOND;
-/* A line of this length has each_max for each run, whatever the distance. */
-static const tw_duration line_long = 4 * TW_SECOND;
-static const tw_duration line_max = TW_HOUR;
-static const tw_duration put_off_without_memory = TW_SECOND;
-/* For limited hosts these are how early a run may wait here, the bounds of a gap, and how much time
- * may be made up for. */
-static const tw_duration keep_time = 500 * TW_MILLISECOND;
-static const tw_duration gap_min = TW_MILLISECOND;
-static const tw_duration gap_max = 10 * TW_SECOND;
-static const tw_duration burst_time = 20 * TW_MILLISECOND;
-static const tw_duration free_time = TW_HOUR;
-static const tw_duration remember_time = TW_MINUTE;
+#include "base/xorshift.h"
 
-/* A clump is runs of a shard that come back together. */
-struct clump {
-	tw_duration due; /* monotonic */
-	size_t count;
-	size_t expected; /* the runs of the clump before; the line has time for these */
-};
+/* A host that never answered has less patience, because nothing is known of it. */
+static const tw_duration patience = TW_SECOND;
+static const tw_duration patience_at_first = 200 * TW_MILLISECOND;
+static const tw_duration away_min = 2 * TW_SECOND;
+static const tw_duration away_max = 15 * TW_SECOND;
+/* Runs come back this much later than the host is tried, to find it answering. */
+static const tw_duration try_time = 200 * TW_MILLISECOND;
+static const tw_duration remember_time = TW_MINUTE;
+/* Runs that wait for hosts that never answered hold up no others, up to about this number. */
+static const size_t aside_max = 1024;
 
 /* A host has monotonic times. */
 struct host {
-	struct host *next; /* in the chain */
-	struct list ready;
-	bool is_ready;
-	unsigned running;
-	struct run_list waiting;
-	tw_duration moved;    /* when a run last began or ended */
-	tw_duration answered; /* the last answer; at first, when the host came */
-	tw_duration line;     /* when the next clump comes back */
-	struct clump *clumps; /* the last clump of each shard; NULL until a run is put off */
-	tw_duration interval; /* the mean time between beginnings */
-
-	tw_duration gap;      /* the shortest time between beginnings; 0 means no limit */
-	tw_duration widest;   /* the gap from which it shrinks */
-	tw_duration begin_at; /* when the next run may begin */
-	tw_duration slowed;   /* when the gap was widened */
-	tw_duration taken;    /* the last answer that did not ask for a pause */
-
-	unsigned chain;
+	struct host *next;       /* in the chain */
+	struct list link;        /* in the list of hosts with waiting runs */
+	struct run_list waiting; /* by their due times */
+	size_t running;
+	bool has_answered;
+	bool failed;            /* a request timed out or could not connect */
+	tw_duration unanswered; /* the first request since the last answer, or 0 */
+	tw_duration begun;      /* the last request began */
+	tw_duration try_at;     /* when a host that is away is called again */
+	tw_duration paused;     /* the end of the last pause */
 	size_t size;
 	char name[];
 };
 
-static tw_duration earlier(tw_duration a, tw_duration b)
+void hosts_init(struct hosts *hosts, unsigned limit, uint64_t random)
 {
-	return a < b ? a : b;
-}
-
-static tw_duration later(tw_duration a, tw_duration b)
-{
-	return a > b ? a : b;
-}
-
-void hosts_init(struct hosts *hosts, unsigned limit, unsigned shards, size_t clump)
-{
-	*hosts = (struct hosts){.limit = limit, .shards = shards, .clump = clump};
-	list_init(&hosts->ready);
+	*hosts = (struct hosts){.limit = limit, .random = random};
+	list_init(&hosts->waiting);
 	run_list_init(&hosts->put_off);
-}
-
-static void host_free(struct host *host)
-{
-	free(host->clumps);
-	free(host);
 }
 
 void hosts_free(struct hosts *hosts)
 {
-	for (unsigned i = 0; i < HOST_CHAINS; i++) {
-		struct host *next;
+	struct host *host;
 
-		for (struct host *host = hosts->chains[i]; host; host = next) {
-			next = host->next;
-			host_free(host);
+	for (unsigned i = 0; i < HOST_CHAINS; i++)
+		while ((host = hosts->chains[i])) {
+			hosts->chains[i] = host->next;
+			free(host);
 		}
-	}
 }
 
 const char *url_host(const char *url, size_t *size)
@@ -132,286 +92,220 @@ static unsigned name_chain(const char *name, size_t size)
 
 static bool host_is_over(const struct host *host, tw_duration now)
 {
-	return !host->running && !host->waiting.count && host->line <= now &&
-	       (!host->gap || now - host->moved > remember_time);
+	return !host->running && !host->waiting.count && host->paused <= now &&
+	       (!host->failed || now - host->try_at > remember_time);
 }
 
-/* Returns the host of the chain, or NULL. Frees those that are over. */
-static struct host *chain_search(struct host **at, const char *name, size_t size, tw_duration now)
-{
-	struct host *found = NULL;
-	struct host *host;
-
-	while ((host = *at)) {
-		if (host->size == size && !memcmp(host->name, name, size)) {
-			found = host;
-		} else if (host_is_over(host, now)) {
-			*at = host->next;
-			host_free(host);
-			continue;
-		}
-		at = &host->next;
-	}
-	return found;
-}
-
-/* Returns the host of the URL, or NULL without memory. */
+/* Returns the host of the URL, or NULL without memory. Frees those of its chain that are over. */
 static struct host *host_of(struct hosts *hosts, const char *url, tw_duration now)
 {
 	size_t size;
 	const char *name = url_host(url, &size);
-	unsigned chain = name_chain(name, size);
-	struct host *host = chain_search(&hosts->chains[chain], name, size, now);
+	struct host **at = &hosts->chains[name_chain(name, size)];
+	struct host *host;
 
-	if (host)
-		return host;
+	while ((host = *at)) {
+		if (host->size == size && !memcmp(host->name, name, size))
+			return host;
+		if (host_is_over(host, now)) {
+			*at = host->next;
+			free(host);
+		} else {
+			at = &host->next;
+		}
+	}
 	host = calloc(1, sizeof(*host) + size);
 	if (!host)
 		return NULL;
 	host->size = size;
-	host->chain = chain;
-	host->moved = host->answered = host->taken = now;
 	memcpy(host->name, name, size);
 	run_list_init(&host->waiting);
-	host->next = hosts->chains[chain];
-	hosts->chains[chain] = host;
+	*at = host;
 	return host;
 }
 
-static void host_forget(struct hosts *hosts, struct host *host)
+tw_duration host_patience(const struct host *host)
 {
-	struct host **at = &hosts->chains[host->chain];
-
-	while (*at != host)
-		at = &(*at)->next;
-	*at = host->next;
-	host_free(host);
+	return host->has_answered ? patience : patience_at_first;
 }
 
-static void check_by(struct hosts *hosts, tw_duration time)
+static bool host_is_away(const struct host *host, tw_duration now)
 {
-	if (!hosts->check_at || time < hosts->check_at)
-		hosts->check_at = time;
+	return host->failed || (host->unanswered && now - host->unanswered >= host_patience(host));
 }
 
-/* Keeps the invariant: the host is put at the end of the turns. Frees a host that is over. */
-static void host_settle(struct hosts *hosts, struct host *host, tw_duration now)
+/* A host that is away is tried by one request at a time, unless that is old. */
+static bool host_may_be_tried(const struct hosts *hosts, const struct host *host, tw_duration now)
 {
-	bool may = host->waiting.count && host->running < hosts->limit;
-	bool ready = may && host->begin_at <= now;
-
-	if (host->is_ready)
-		list_remove(&host->ready);
-	if (ready)
-		list_append(&hosts->ready, &host->ready);
-	host->is_ready = ready;
-	if (may && !ready)
-		check_by(hosts, host->begin_at);
-	if (host_is_over(host, now))
-		host_forget(hosts, host);
+	return now >= host->paused && host->running < hosts->limit &&
+	       (!host_is_away(host, now) ||
+		(now >= host->try_at && (!host->running || now - host->begun >= away_max)));
 }
 
-static bool host_has_stalled(const struct hosts *hosts, const struct host *host, tw_duration now)
+/* A host that never answered may have one request, and more while that leaves others a part of the
+ * places and at least an eighth. */
+static bool host_may_begin(const struct hosts *hosts, const struct host *host, tw_duration now,
+			   unsigned spare)
 {
-	return host->running >= hosts->limit && now - host->moved >= stall_time;
+	unsigned kept = hosts->limit / 8;
+
+	return host_may_be_tried(hosts, host, now) &&
+	       (host->has_answered || !host->running || host_is_away(host, now) ||
+		(spare > kept && host->running < 3 * (size_t)(spare - kept)));
 }
 
-/* Returns the most runs of a clump. A limited host has small clumps, so that their runs can
- * begin. */
-static size_t host_clump_most(const struct hosts *hosts, const struct host *host)
+/* Sets when a host that is away is tried next. */
+static void host_try_later(struct hosts *hosts, struct host *host, tw_duration now)
 {
-	size_t most = host->gap ? (size_t)(distance_max / host->gap) + 1 : hosts->clump;
+	tw_duration wait = (now - host->unanswered) / 5;
 
-	return most < hosts->clump ? most : hosts->clump;
+	wait = wait < away_min ? away_min : wait > away_max ? away_max : wait;
+	/* Several workers should not try it together. */
+	host->try_at = now + wait -
+		       (tw_duration)(xorshift_next(&hosts->random) % (uint64_t)(wait / 4 + 1));
 }
 
-/* Puts the run into its shard's clump, or makes a new one at the line's end. Returns when it is
- * due, or 0 without memory. */
-static tw_duration clump_add(struct hosts *hosts, struct host *host, unsigned shard,
-			     tw_duration now)
+/* Takes the run out of those that wait. */
+static void host_take(struct host *host, struct run *run)
 {
-	tw_duration first = later(now + stall_time, host->begin_at);
-	tw_duration distance = earlier((now - host->answered) / hosts->limit, distance_max);
-	tw_duration each =
-		host->line - first > line_long ? each_max : earlier(distance / 8, each_max);
-	struct clump *clump;
+	list_remove(&run->link);
+	if (!--host->waiting.count)
+		list_remove(&host->link);
+}
 
-	each = later(each, host->gap);
-	if (!host->clumps)
-		host->clumps = calloc(hosts->shards, sizeof(*host->clumps));
-	if (!host->clumps)
-		return 0;
-	clump = &host->clumps[shard % hosts->shards];
-	if (clump->count < host_clump_most(hosts, host) && clump->due > first) {
-		if (clump->count >= clump->expected)
-			host->line += each;
-	} else {
-		host->line = earlier(later(host->line, first), now + line_max);
-		*clump = (struct clump){.due = host->line, .expected = clump->count};
-		host->line +=
-			later(later(distance, host->gap), (tw_duration)clump->expected * each);
+/* Puts the run off. One that would be too late then is over. */
+static void run_put_off(struct run *run, tw_duration now, tw_duration until)
+{
+	if (run->late_at < until)
+		run->fate = FATE_LATE;
+	else
+		run->put_off = until - now;
+}
+
+/* Puts off the last of the runs that wait for a host that is away or paused. If the host can be
+ * tried, one begins first. */
+static void host_check(struct hosts *hosts, struct host *host, tw_duration now)
+{
+	bool is_paused = now < host->paused;
+	size_t most = is_paused ? 0 : host->running + !host->running;
+
+	if (!is_paused && !host_is_away(host, now)) {
+		if (!host->has_answered && host->running && hosts->aside < aside_max)
+			hosts->aside += host->waiting.count;
+		return;
 	}
-	clump->count++;
-	return clump->due;
+	if (host_may_be_tried(hosts, host, now))
+		return;
+	while (host->waiting.count > most) {
+		struct run *last = list_entry(host->waiting.runs.previous, struct run, link);
+
+		if (!is_paused && host->try_at <= now)
+			host_try_later(hosts, host, now);
+		host_take(host, last);
+		run_put_off(last, now, is_paused ? host->paused : host->try_at + try_time);
+		run_list_add(&hosts->put_off, last);
+	}
+	hosts->aside += host->waiting.count;
 }
 
-static void run_put_off(struct hosts *hosts, struct host *host, struct run *run, tw_duration now)
+void hosts_check(struct hosts *hosts, tw_duration now)
 {
-	tw_duration due = clump_add(hosts, host, run->job->shard, now);
+	struct list *next;
 
-	run->put_off = due ? due - now : put_off_without_memory;
-}
-
-/* Returns whether a run that comes now could not begin for long. */
-static bool host_is_slow(const struct host *host, tw_duration now)
-{
-	tw_duration line = host->gap * (tw_duration)host->waiting.count;
-
-	return host->gap && later(host->begin_at, now) + line > now + keep_time;
+	hosts->aside = 0;
+	for (struct list *at = hosts->waiting.next; at != &hosts->waiting; at = next) {
+		next = at->next;
+		host_check(hosts, list_entry(at, struct host, link), now);
+	}
 }
 
 void hosts_add(struct hosts *hosts, struct run *run, tw_duration now)
 {
 	struct host *host = host_of(hosts, run->job->url, now);
+	struct list *before;
 
 	if (!host) {
-		run->put_off = put_off_without_memory;
+		run->put_off = TW_SECOND; /* there may be memory then */
 		run_list_add(&hosts->put_off, run);
 		return;
 	}
 	run->host = host;
-	if (host_has_stalled(hosts, host, now) || host_is_slow(host, now)) {
-		run_put_off(hosts, host, run, now);
-		run_list_add(&hosts->put_off, run);
-		return;
-	}
-	run_list_add(&host->waiting, run);
-	if (host->running >= hosts->limit)
-		check_by(hosts, now + stall_time);
-	if (!host->is_ready)
-		host_settle(hosts, host, now);
+	if (!host->waiting.count++)
+		list_append(&hosts->waiting, &host->link);
+	before = host->waiting.runs.previous;
+	while (before != &host->waiting.runs &&
+	       list_entry(before, struct run, link)->job->due_ms > run->job->due_ms)
+		before = before->previous;
+	list_append(before->next, &run->link);
 }
 
-struct run *hosts_take(struct hosts *hosts, tw_duration now)
+/* Returns the run that may begin and is due first, or NULL. */
+static struct run *hosts_first(const struct hosts *hosts, tw_duration now, unsigned spare)
 {
-	struct host *host;
-	struct run *run;
+	struct run *first = NULL;
 
-	if (list_is_empty(&hosts->ready))
-		return NULL;
-	host = list_entry(hosts->ready.next, struct host, ready);
-	run = run_list_take(&host->waiting);
-	host->running++;
-	host->interval += (earlier(now - host->moved, TW_SECOND) - host->interval) / 8;
-	host->moved = now;
-	if (host->gap)
-		host->begin_at = later(host->begin_at, now - burst_time) + host->gap;
-	if (host->waiting.count && host->running >= hosts->limit)
-		check_by(hosts, now + stall_time);
-	host_settle(hosts, host, now);
-	return run;
+	for (struct list *at = hosts->waiting.next; at != &hosts->waiting; at = at->next) {
+		const struct host *host = list_entry(at, struct host, link);
+		struct run *run = list_entry(host->waiting.runs.next, struct run, link);
+
+		if (host_may_begin(hosts, host, now, spare) &&
+		    (!first || run->job->due_ms < first->job->due_ms))
+			first = run;
+	}
+	return first;
 }
 
-/* Puts off all runs that wait for the host. */
-static void host_put_off(struct hosts *hosts, struct host *host, tw_duration now)
+struct run *hosts_take(struct hosts *hosts, tw_duration now, unsigned spare)
 {
 	struct run *run;
 
-	while ((run = run_list_take(&host->waiting))) {
-		run_put_off(hosts, host, run, now);
-		run_list_add(&hosts->put_off, run);
+	while ((run = hosts_first(hosts, now, spare))) {
+		struct host *host = run->host;
+
+		host_take(host, run);
+		if (!run_may_begin(run, now)) {
+			run_list_add(&hosts->put_off, run);
+			continue;
+		}
+		host->running++;
+		host->begun = now;
+		if (!host->unanswered) {
+			host->unanswered = now;
+			host->try_at = now + host_patience(host) + away_min;
+		}
+		if (host_is_away(host, now)) {
+			host_try_later(hosts, host, now);
+			host_check(hosts, host, now);
+		}
+		return run;
 	}
+	return NULL;
 }
 
-/* Limits a host that asks for a pause. Answers to runs that began before it count once. */
-static void host_slow_down(struct hosts *hosts, struct host *host, tw_duration pause,
-			   tw_duration began, tw_duration now)
-{
-	if (!host->gap || began >= host->slowed) {
-		host->gap = later(2 * (host->gap ? host->gap : host->interval), gap_min);
-		host->gap = host->widest = earlier(host->gap, gap_max);
-		host->slowed = now;
-	}
-	host->begin_at = later(host->begin_at, now + pause);
-	host_put_off(hosts, host, now);
-}
-
-/* Shrinks the gap: the rate grows by a constant, which doubles it in 8 s or so. */
-static void host_speed_up(struct host *host)
-{
-	double rate = 1e9 / (double)host->gap;
-
-	rate += (double)host->gap / (8.0 * (double)host->widest);
-	host->gap = (tw_duration)(1e9 / rate);
-	if (2 * host->gap <= host->widest)
-		host->widest = host->gap;
-	if (host->gap < gap_min)
-		host->gap = host->begin_at = 0;
-}
-
-void hosts_end(struct hosts *hosts, struct run *run, tw_duration now, bool answered,
-	       tw_duration pause)
+void hosts_end(struct run *run, tw_duration now, enum host_sign sign, tw_duration pause)
 {
 	struct host *host = run->host;
 
 	host->running--;
-	host->moved = now;
-	if (answered)
-		host->answered = now;
-	if (pause) {
-		host_slow_down(hosts, host, pause, now - run->took, now);
-		if (now - host->taken < free_time)
-			run_put_off(hosts, host, run, now);
-	} else if (answered) {
-		host->taken = now;
-		if (host->gap)
-			host_speed_up(host);
+	if (sign == HOST_ANSWERED) {
+		host->has_answered = true;
+		host->failed = false;
+		host->unanswered = 0;
+	} else if (sign == HOST_AWAY && host->unanswered && now - run->took >= host->unanswered) {
+		host->failed = true;
+	} else if (!host->running && !host->failed) {
+		host->unanswered = 0;
 	}
-	host_settle(hosts, host, now);
+	if (pause && now + pause > host->paused)
+		host->paused = now + pause;
+	if (pause)
+		run_put_off(run, now, host->paused);
 }
 
-/* Calls the function with each host that has waiting runs. It may free the host. */
-static void hosts_visit(struct hosts *hosts,
-			void (*visit)(struct hosts *hosts, struct host *host, tw_duration now),
-			tw_duration now)
+void hosts_give_back(struct hosts *hosts)
 {
-	for (unsigned i = 0; i < HOST_CHAINS; i++) {
-		struct host *next;
+	struct list *first;
 
-		for (struct host *host = hosts->chains[i]; host; host = next) {
-			next = host->next;
-			if (host->waiting.count)
-				visit(hosts, host, now);
-		}
-	}
-}
-
-static void host_check(struct hosts *hosts, struct host *host, tw_duration now)
-{
-	if (!host_has_stalled(hosts, host, now)) {
-		if (host->running >= hosts->limit)
-			check_by(hosts, now + stall_time / 4);
-		host_settle(hosts, host, now);
-		return;
-	}
-	host_put_off(hosts, host, now);
-}
-
-void hosts_check(struct hosts *hosts, tw_duration now)
-{
-	if (!hosts->check_at || now < hosts->check_at)
-		return;
-	hosts->check_at = 0;
-	hosts_visit(hosts, host_check, now);
-}
-
-static void host_give_back(struct hosts *hosts, struct host *host, tw_duration now)
-{
-	run_list_move(&hosts->put_off, &host->waiting);
-	host_settle(hosts, host, now);
-}
-
-void hosts_give_back(struct hosts *hosts, tw_duration now)
-{
-	hosts_visit(hosts, host_give_back, now);
+	while ((first = list_take_first(&hosts->waiting)))
+		run_list_move(&hosts->put_off, &list_entry(first, struct host, link)->waiting);
 }

@@ -37,6 +37,17 @@ void run_list_move(struct run_list *to, struct run_list *from)
 	from->count = 0;
 }
 
+bool run_may_begin(struct run *run, tw_duration now)
+{
+	if (now > run->late_at)
+		run->fate = FATE_LATE;
+	else if (now >= atomic_load_explicit(&run->leased_until, memory_order_relaxed))
+		run->put_off = TW_MILLISECOND;
+	else
+		return true;
+	return false;
+}
+
 void run_begin(struct run *run, tw_duration now)
 {
 	run->begun = true;

@@ -29,11 +29,12 @@ struct run {
 	struct worker_shard *shard;
 	atomic_uint *running; /* the running tasks of its namespace; any thread */
 	tw_duration claimed;  /* monotonic */
+	tw_duration late_at;  /* monotonic; it must not begin later than this */
 	bool by_handler;      /* if false, by a callback */
-	enum fate fate;
 
 	/* The runner uses these, and then the main thread. */
 	bool begun;
+	enum fate fate;
 	tw_duration took;
 	enum tw_redis_outcome outcome;
 	struct tw_redis_verdict verdict;
@@ -42,6 +43,10 @@ struct run {
 	bool given_back;     /* it was not begun, or was broken off: neither done nor failed */
 	struct host *host;   /* the callback's */
 	tw_duration put_off; /* a run given back or snoozed is due again after about this */
+
+	/* The end of the lease, at least; monotonic. The main thread writes it, and the runner's
+	 * reads it; relaxed everywhere, orders nothing. */
+	_Atomic tw_duration leased_until;
 
 	/* The main thread alone uses these. */
 	struct list lease;         /* link of the leases to extend */
@@ -66,6 +71,9 @@ struct run *run_list_take(struct run_list *list);
 /* Moves all of `from` to the end of `to`. */
 void run_list_move(struct run_list *to, struct run_list *from);
 
+/* Returns whether the run may begin: it is not too late, which becomes its fate, and its lease has
+ * not ended while the worker stood still, which puts it off. */
+bool run_may_begin(struct run *run, tw_duration now);
 /* Notes that the run begins, and how late. The runner's thread calls this before the task runs. */
 void run_begin(struct run *run, tw_duration now);
 

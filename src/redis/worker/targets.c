@@ -218,14 +218,12 @@ static const struct target *network_find(const struct target *list, size_t count
 static void form_complete(unsigned char form[ADDRESS_SIZE])
 {
 	static const unsigned char zeros[ADDRESS_SIZE];
-	bool is_zero = !memcmp(form, zeros, ADDRESS_SIZE);
+	size_t start = is_ipv4(form) ? IPV4_AT : 0;
 
-	if (is_ipv4(form) && !memcmp(form + IPV4_AT, zeros, IPV4_SIZE)) {
-		form[IPV4_AT] = 127;
-		is_zero = true;
-	}
-	if (is_zero)
-		form[ADDRESS_SIZE - 1] = 1;
+	if (memcmp(form + start, zeros, ADDRESS_SIZE - start))
+		return;
+	form[start] = start ? 127 : 0;
+	form[ADDRESS_SIZE - 1] = 1;
 }
 
 /* Writes the IPv4 address that the IPv6 one contains. Returns false if it contains none. */
@@ -278,10 +276,9 @@ static size_t forms_write(const struct sockaddr *from, unsigned char forms[2][AD
 
 static void form_show(const unsigned char form[ADDRESS_SIZE], char text[INET6_ADDRSTRLEN])
 {
-	if (is_ipv4(form))
-		inet_ntop(AF_INET, form + IPV4_AT, text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, form, text, INET6_ADDRSTRLEN);
+	bool is_v4 = is_ipv4(form);
+
+	inet_ntop(is_v4 ? AF_INET : AF_INET6, form + (is_v4 ? IPV4_AT : 0), text, INET6_ADDRSTRLEN);
 }
 
 /* Judges one form of an address for a host of the verdict `host`. TARGET_BY_ADDRESS means that no

@@ -36,7 +36,8 @@ enum step_kind {
 struct step {
 	enum step_kind kind;
 	struct worker_shard *shard;
-	struct list link; /* in the list of steps under way */
+	struct list link;  /* in the list of steps under way */
+	tw_duration begun; /* monotonic */
 	bool under_way;
 	struct eval eval;
 	struct list leases;
@@ -198,15 +199,17 @@ void worker_counts_show(struct tw_redis_worker *worker);
 /* This is the end of a job that was not to run. The claim has counted it. */
 #define END_PASSED ((enum tw_redis_end)(TW_REDIS_END_SNOOZED + 2))
 
-/* Hands a claimed run to its runner, or ends it at once if there is none. */
-void worker_take_run(struct tw_redis_worker *worker, struct run *run);
+/* Hands a run whose claim has begun at that time to its runner, or ends it at once if there is
+ * none. */
+void worker_take_run(struct tw_redis_worker *worker, struct run *run, tw_duration begun);
 /* Queues the report of a run that its runner has ended or given back. */
 void worker_end_run(struct tw_redis_worker *worker, struct run *run);
 /* Calls the hook for a run whose end Redis has confirmed, or cannot confirm, and frees it. */
 void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end);
-/* These extend the run's lease in the next turn, or when a third of it has passed. */
+/* Extends the run's lease in the next turn. */
 void run_extend(struct run *run);
-void run_extend_later(struct run *run);
+/* Notes that the run has a lease since `begun`, to extend when a third of it has passed. */
+void run_leased(struct run *run, tw_duration begun);
 
 /* ---- worker_nodes.c: connecting beside the loop, and whether Redis is away ---- */
 

@@ -77,7 +77,7 @@ static void give_back_waiting(struct tw_redis_worker *worker)
 	struct run *run;
 
 	run_list_init(&back);
-	callbacks_give_back(&worker->callbacks);
+	callbacks_order(&worker->callbacks, CALLBACKS_GIVE_BACK);
 	pthread_mutex_lock(&handlers->lock);
 	run_list_move(&back, &handlers->waiting);
 	pthread_mutex_unlock(&handlers->lock);
@@ -131,7 +131,7 @@ static void stop_break(struct tw_redis_worker *worker)
 {
 	worker->stop_stage = STOP_BREAKING;
 	worker->stop_at = clock_read_real(CLOCK_MONOTONIC) + break_time;
-	callbacks_abort(&worker->callbacks);
+	callbacks_order(&worker->callbacks, CALLBACKS_ABORT);
 	for (size_t i = 0; i < worker->source_count; i++)
 		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
 			worker->sources[i].shards[k].blocked = false;

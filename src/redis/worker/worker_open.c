@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/reserved.h"
@@ -44,14 +45,17 @@ static bool count_default(unsigned *count, unsigned otherwise, unsigned max)
 /* Fills in the defaults. Returns false if an option is out of range. */
 static bool options_complete(struct tw_redis_worker_options *options)
 {
+	const unsigned *callbacks = &options->callbacks;
+
 	return count_default(&options->handlers, 4, HANDLERS_MAX) &&
 	       count_default(&options->callbacks, 64, CALLBACKS_MAX) &&
-	       count_default(&options->callbacks_per_host, (options->callbacks + 7) / 8,
+	       count_default(&options->callbacks_per_host,
+			     *callbacks - (*callbacks + 7) / 8 + (*callbacks == 1),
 			     CALLBACKS_MAX) &&
 	       count_default(&options->batch, 100, TW_REDIS_BATCH_MAX) &&
 	       time_default(&options->lease, 30 * TW_SECOND, lease_min, day) &&
 	       time_default(&options->retry_first, TW_SECOND, 1, TW_REDIS_DELAY_MAX) &&
-	       time_default(&options->retry_max, 5 * TW_MINUTE, 1, TW_REDIS_DELAY_MAX) &&
+	       time_default(&options->retry_max, TW_HOUR, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
 	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, day) &&
 	       time_default(&options->connection_age, TW_MINUTE, TW_SECOND, day) &&
@@ -68,15 +72,6 @@ static void nothing_expires(void *context, const struct tw_task *task)
 	(void)task;
 }
 
-static size_t shard_count(const struct tw_redis_worker *worker)
-{
-	size_t shards = 0;
-
-	for (size_t i = 0; i < worker->source_count; i++)
-		shards += worker->sources[i].shard_count;
-	return shards;
-}
-
 static enum tw_status runners_start(struct tw_redis_worker *worker)
 {
 	const struct tw_redis_worker_options *options = &worker->options;
@@ -88,8 +83,8 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 	handlers->slots = options->handler ? options->handlers : 0;
 	run_list_init(&callbacks->fresh);
 	run_list_init(&handlers->fresh);
-	status = callbacks_start(&worker->callbacks, options, (unsigned)shard_count(worker),
-				 &worker->targets, &worker->mailbox);
+	status = callbacks_start(&worker->callbacks, options, &worker->targets, worker->random,
+				 &worker->mailbox);
 	if (status != TW_OK)
 		return status;
 	status = handlers_start(&worker->handlers, options, &worker->mailbox);
@@ -145,6 +140,8 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 	status = targets_read(&worker->targets, &worker->options, error);
 	if (status != TW_OK)
 		return status;
+	if (worker->options.ca_file && access(worker->options.ca_file, R_OK))
+		return error_set(error, TW_INVALID, "can't read %.200s", worker->options.ca_file);
 	/* The caller may free its lists. */
 	worker->options.allow = worker->options.deny = NULL;
 	if (getrandom(&worker->random, sizeof(worker->random), GRND_NONBLOCK) < 0)

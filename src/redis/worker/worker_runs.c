@@ -21,10 +21,12 @@ void run_extend(struct run *run)
 	list_append(&run->shard->leases, &run->lease);
 }
 
-void run_extend_later(struct run *run)
+void run_leased(struct run *run, tw_duration begun)
 {
 	struct tw_redis_worker *worker = run->shard->source->worker;
 
+	atomic_store_explicit(&run->leased_until, begun + worker->options.lease,
+			      memory_order_relaxed);
 	run->extending = false;
 	if (tw_after_func(worker->wheel, worker->options.lease / 3, extension_is_due, run,
 			  &run->extension) != TW_OK)
@@ -38,7 +40,7 @@ static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const cha
 	worker_end_run(run->shard->source->worker, run);
 }
 
-void worker_take_run(struct tw_redis_worker *worker, struct run *run)
+void worker_take_run(struct tw_redis_worker *worker, struct run *run, tw_duration begun)
 {
 	struct feed *feed;
 
@@ -59,7 +61,7 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 		worker_end_run(worker, run);
 	} else {
 		run_list_add(&feed->fresh, run);
-		run_extend_later(run);
+		run_leased(run, begun);
 	}
 }
 
@@ -111,7 +113,7 @@ static void run_settle(struct tw_redis_worker *worker, struct run *run)
 	if (ending->verb != 'r' && ending->verb != 'w')
 		return;
 	run->wait = run_wait(worker, run);
-	ending->wait_ms = run->put_off ? -delay_to_ms(run->wait) : delay_to_ms(run->wait);
+	ending->wait_ms = delay_to_ms(run->wait);
 }
 
 void worker_end_run(struct tw_redis_worker *worker, struct run *run)
@@ -125,6 +127,9 @@ void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 		tw_timer_stop(worker->wheel, run->extension);
 	if (run->extending)
 		list_remove(&run->lease);
+	/* A claim has counted what was too late then. */
+	if (run->fate == FATE_LATE && (run->given_back || run->begun))
+		run->shard->source->stats.skipped++;
 	run_settle(worker, run);
 	run_list_add(&run->shard->ends, run);
 }

@@ -46,8 +46,6 @@ static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
 static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
-/* finish.lua rounds times up to a multiple of this for runs that were put off. */
-static const tw_duration clump_time = 256 * TW_MILLISECOND;
 
 static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 {
@@ -57,6 +55,7 @@ static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 	step->kind = kind;
 	step->shard = shard;
 	step->under_way = true;
+	step->begun = clock_read_real(CLOCK_MONOTONIC);
 	shard->asked += kind < STEP_OF_SHARDS;
 	list_append(&worker->asked, &step->link);
 	list_init(&step->leases);
@@ -114,9 +113,11 @@ static void step_finish(struct worker_shard *shard)
 	eval_hint(&step->eval);
 }
 
-/* Returns how many tasks of the kind may be claimed, or 0 if it is not worth a claim. */
-static size_t feed_room(const struct feed *feed, size_t batch)
+/* Returns how many tasks of the kind may be claimed, or 0 if it is not worth a claim. `aside` runs
+ * hold up no others. */
+static size_t feed_room(const struct feed *feed, size_t batch, size_t aside)
 {
+	size_t pending = feed->pending > aside ? feed->pending - aside : 0;
 	size_t ahead = 0;
 	size_t allowed;
 
@@ -127,21 +128,22 @@ static size_t feed_room(const struct feed *feed, size_t batch)
 	if (ahead > AHEAD_BATCHES * batch)
 		ahead = AHEAD_BATCHES * batch;
 	allowed = feed->slots + ahead;
-	if (feed->pending >= allowed || allowed - feed->pending < ahead / 4)
+	if (pending >= allowed || allowed - pending < ahead / 4)
 		return 0;
-	return allowed - feed->pending;
+	return allowed - pending;
 }
 
 static size_t worker_room(const struct tw_redis_worker *worker)
 {
 	size_t batch = worker->options.batch;
+	size_t aside = atomic_load_explicit(&worker->callbacks.aside_shown, memory_order_relaxed);
 	size_t room = SIZE_MAX;
 
 	/* Ended runs that could not be reported have a limit, too. */
-	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048)
+	if (worker->stopping || worker->held > 2 * AHEAD_BATCHES * batch + 2048 + aside)
 		return 0;
 	for (size_t i = 0; i < FEEDS; i++) {
-		size_t own = feed_room(&worker->feeds[i], batch);
+		size_t own = feed_room(&worker->feeds[i], batch, i == FEED_CALLBACKS ? aside : 0);
 
 		room = own < room ? own : room;
 	}
@@ -249,6 +251,15 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 	shard_look_in(step->shard, 0);
 }
 
+/* Returns when it is too late to begin the job. */
+static tw_duration late_at(const struct batch *batch, size_t index, tw_duration now)
+{
+	const struct tw_redis_job *job = &batch->shown.jobs[index];
+	tw_duration grace = batch->records[index].task.grace;
+
+	return grace && job->attempt == 1 ? time_add(now - job->lateness, grace) : TW_FOREVER;
+}
+
 static void claim_take(struct tw_redis_worker *worker, struct step *step)
 {
 	struct source *source = step->shard->source;
@@ -283,7 +294,8 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 		run->batch = batch;
 		run->running = &source->running;
 		run->claimed = now;
-		worker_take_run(worker, run);
+		run->late_at = late_at(batch, i, now);
+		worker_take_run(worker, run, step->begun);
 	}
 	if (!batch->held)
 		batch_free(batch);
@@ -302,7 +314,7 @@ static void extend_read(struct step *step)
 		if (step->eval.status != TW_OK)
 			run_extend(run);
 		else if (status == TW_OK)
-			run_extend_later(run);
+			run_leased(run, step->begun);
 		/* Any other status means that another run has taken over. */
 		step->shard->source->stats.extended += status == TW_OK;
 	}
@@ -314,7 +326,8 @@ static enum tw_redis_end end_of(const struct run *run, enum tw_status status)
 
 	if (run->fate >= FATE_LATE)
 		return run->fate == FATE_UNKNOWN ? END_PUT_OFF : END_PASSED;
-	if (status != TW_OK && !run->unsure)
+	/* One that has not begun is not overtaken. */
+	if (status != TW_OK && !run->unsure && (run->begun || !run->given_back))
 		return TW_REDIS_END_STALE;
 	if (status == TW_REDIS_STALE && (verb == 'd' || verb == 'k'))
 		return TW_REDIS_END_UNCONFIRMED;
@@ -334,7 +347,7 @@ static void end_read(struct tw_redis_worker *worker, struct run *run, enum tw_st
 	char verb = run->ending.verb;
 
 	if (verb == 'w' || (verb == 'r' && !worker->stopping))
-		shard_look_in(shard, run->wait + (run->put_off ? clump_time : 0));
+		shard_look_in(shard, run->wait);
 	/* A claim deletes the letters that are too many. */
 	if (verb == 'k' && (letters->count || letters->age_ms))
 		shard_look_in(shard, 0);

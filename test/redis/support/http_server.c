@@ -165,6 +165,8 @@ static bool request_answer(struct connection *connection, const struct http_requ
 	pthread_mutex_unlock(&server->lock);
 	if (answer.instead)
 		(void)socket_send(connection->descriptor, answer.instead, strlen(answer.instead));
+	if (answer.stall_ms)
+		delay(server, answer.stall_ms);
 	if (answer.hang_up || answer.instead)
 		return false;
 	body_size = answer.body ? strlen(answer.body) : answer.body_size;

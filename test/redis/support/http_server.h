@@ -32,6 +32,7 @@ struct http_answer {
 	bool hang_up;        /* closes the connection without an answer */
 	/* If not NULL, this is sent in place of an answer, and the connection is closed. */
 	const char *instead;
+	int64_t stall_ms; /* the connection is closed this long after `instead` */
 	size_t body_size; /* zeros; SIZE_MAX sends them until the client closes the connection */
 	const char *body; /* if not NULL, sent in place of the zeros */
 };
