@@ -347,6 +347,15 @@ $ server dropping --maxmemory-policy allkeys-lfu
 *maxmemory-policy*
 69$ twr add a --url "redis+unix://$folder/dropping.sock"
 $ twr add a --url "redis+unix://$folder/dropping.sock" --allow-eviction --handler
+$ start worker twr worker --url "redis+unix://$folder/dropping.sock" --allow-eviction
+$ await worker 'the worker runs'
+$ end
+
+== A URL may name a database.
+$ twr add a --in 1h --handler --url "redis+unix://$folder/own.sock?database=3"
+$ redis -n 3 dbsize | grep -c '[1-9]'
+1
+1$ twr get a
 
 == A wrong password is 77, and no password is shown.
 $ server guarded --requirepass the-secret

@@ -240,6 +240,8 @@ TEST(opened, server_is_judged_by_its_info)
 		{"redis_version:4.0.14\r\nmaxmemory_policy:noeviction\r\n", TW_REDIS_UNFIT,
 		 "Redis 5"},
 		{"maxmemory_policy:allkeys-lru\r\n", TW_REDIS_UNFIT, "allkeys-lru may"},
+		{"maxmemory_policy:allkeys-random\r\n", TW_REDIS_UNFIT, "allkeys-random may"},
+		{"maxmemory_policy:volatile-lru\r\n", TW_OK, ""},
 		{"redis_mode:sentinel\r\n", TW_REDIS_UNFIT, "is a Sentinel"},
 		/* Valkey reports it so. */
 		{"redis_version:7.2.4\r\nserver_mode:sentinel\r\n", TW_REDIS_UNFIT,

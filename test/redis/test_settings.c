@@ -14,57 +14,62 @@ static enum tw_status read_url(struct settings *settings, const char *url,
 	return settings_read(settings, &(struct tw_redis_options){.url = url}, error);
 }
 
-TEST(once, no_options_mean_a_server_on_this_machine)
-{
-	struct settings settings;
+enum { SHOWN_SIZE = 400 };
 
-	assert_int_equal(read_url(&settings, NULL, NULL), TW_OK);
-	assert_string_equal(settings.addresses[0].host, "127.0.0.1");
-	assert_int_equal(settings.addresses[0].port, 6379);
-	assert_int_equal(settings.database, 0);
-	assert_false(settings.tls);
-	assert_null(settings.password);
-	assert_string_equal(settings.space.name, "default");
-	assert_int_equal(settings.space.shards, 0);
-	settings_free(&settings);
+/* Adds " NAME=TEXT" if there is a text. */
+static void show(char *shown, const char *name, const char *text)
+{
+	size_t used = strlen(shown);
+
+	if (text)
+		snprintf(shown + used, SHOWN_SIZE - used, " %s=%s", name, text);
 }
 
-TEST(once, a_url_without_a_host_means_this_machine)
+/* Writes what has been read from a URL, as "HOST:PORT HOST:PORT /DATABASE NAME=TEXT". */
+static void settings_show(const struct settings *settings, char shown[SHOWN_SIZE])
 {
-	static const char *const urls[] = {"redis://", "redis://:p@/0", "redis://:6379"};
-	struct settings settings;
+	size_t used = 0;
 
-	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
-		assert_int_equal(read_url(&settings, urls[i], NULL), TW_OK);
-		assert_int_equal(settings.address_count, 1);
-		assert_string_equal(settings.addresses[0].host, "127.0.0.1");
-		assert_int_equal(settings.addresses[0].port, 6379);
+	for (size_t i = 0; i < settings->address_count; i++)
+		used += (size_t)snprintf(shown + used, SHOWN_SIZE - used, "%s:%d ",
+					 settings->addresses[i].host, settings->addresses[i].port);
+	snprintf(shown + used, SHOWN_SIZE - used, "/%d", settings->database);
+	show(shown, "tls", settings->tls ? "yes" : NULL);
+	show(shown, "master", settings->master);
+#define SETTINGS_SHOW(name) show(shown, #name, settings->name);
+	SETTINGS_TEXTS(SETTINGS_SHOW)
+}
+
+TEST(once, a_url_is_taken_apart)
+{
+	static const char *const cases[][2] = {
+		{NULL, "127.0.0.1:6379 /0"},
+		{"redis://", "127.0.0.1:6379 /0"},
+		{"redis://:p@/0", "127.0.0.1:6379 /0 password=p"},
+		{"redis://:6379", "127.0.0.1:6379 /0"},
+		{"redis://ann:p%40ss%3aw@[::1]:7000/12", "::1:7000 /12 user=ann password=p@ss:w"},
+		/* A password needs no user, and may hold signs. */
+		{"redis://:a@b:c@host", "host:6379 /0 password=a@b:c"},
+		{"rediss://:p@a,b:7000,[::1]:7001/2?client_name=me&ca_file=%2Fca"
+		 "&certificate_file=c&key_file=k&server_name=n",
+		 "a:6379 b:7000 ::1:7001 /2 tls=yes password=p client_name=me ca_file=/ca "
+		 "certificate_file=c key_file=k server_name=n"},
+		{"rediss+sentinel://u:p@a,b:7000/main/3",
+		 "a:26379 b:7000 /3 tls=yes master=main user=u password=p"},
+		{"redis+unix://:p@/run/a%20b.sock?database=4", "/run/a b.sock:0 /4 password=p"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct settings settings;
+		char shown[SHOWN_SIZE];
+
+		assert_int_equal(read_url(&settings, cases[i][0], NULL), TW_OK);
+		settings_show(&settings, shown);
+		assert_string_equal(shown, cases[i][1]);
+		assert_string_equal(settings.space.name, "default");
+		assert_int_equal(settings.space.shards, 0);
 		settings_free(&settings);
 	}
-}
-
-TEST(once, a_url_with_all_parts_is_taken_apart)
-{
-	struct settings settings;
-
-	assert_int_equal(read_url(&settings, "redis://ann:p%40ss%3aw@[::1]:7000/12", NULL), TW_OK);
-	assert_string_equal(settings.user, "ann");
-	assert_string_equal(settings.password, "p@ss:w");
-	assert_string_equal(settings.addresses[0].host, "::1");
-	assert_int_equal(settings.addresses[0].port, 7000);
-	assert_int_equal(settings.database, 12);
-	settings_free(&settings);
-}
-
-TEST(once, a_password_needs_no_user_and_may_hold_signs)
-{
-	struct settings settings;
-
-	assert_int_equal(read_url(&settings, "redis://:a@b:c@host", NULL), TW_OK);
-	assert_null(settings.user);
-	assert_string_equal(settings.password, "a@b:c");
-	assert_string_equal(settings.addresses[0].host, "host");
-	settings_free(&settings);
 }
 
 TEST(once, options_go_before_the_url)
@@ -72,39 +77,22 @@ TEST(once, options_go_before_the_url)
 	const struct tw_redis_options options = {
 		.url = "redis://ann:old@host", .user = "bob", .password = "new", .shards = 8};
 	struct settings settings;
+	char shown[SHOWN_SIZE];
 
 	assert_int_equal(settings_read(&settings, &options, NULL), TW_OK);
-	assert_string_equal(settings.user, "bob");
-	assert_string_equal(settings.password, "new");
+	settings_show(&settings, shown);
+	assert_string_equal(shown, "host:6379 /0 user=bob password=new");
 	assert_int_equal(settings.space.shards, 8);
 	settings_free(&settings);
 }
 
-TEST(once, a_url_may_have_several_hosts_and_settings)
+TEST(once, a_url_may_set_timeouts)
 {
 	struct settings settings;
 
-	assert_int_equal(read_url(&settings,
-				  "rediss://:p@a,b:7000,[::1]:7001/2?timeout=1.25&client_name=me"
-				  "&ca_file=%2Fca&certificate_file=c&key_file=k&server_name=n",
-				  NULL),
-			 TW_OK);
-	assert_true(settings.tls);
-	assert_int_equal(settings.address_count, 3);
-	assert_string_equal(settings.addresses[0].host, "a");
-	assert_int_equal(settings.addresses[0].port, 6379);
-	assert_string_equal(settings.addresses[1].host, "b");
-	assert_int_equal(settings.addresses[1].port, 7000);
-	assert_string_equal(settings.addresses[2].host, "::1");
-	assert_int_equal(settings.addresses[2].port, 7001);
-	assert_int_equal(settings.database, 2);
+	assert_int_equal(read_url(&settings, "redis://?timeout=1.25", NULL), TW_OK);
 	assert_true(settings.reply_timeout == 1250 * TW_MILLISECOND);
 	assert_true(settings.connect_timeout == 1250 * TW_MILLISECOND);
-	assert_string_equal(settings.client_name, "me");
-	assert_string_equal(settings.ca_file, "/ca");
-	assert_string_equal(settings.certificate_file, "c");
-	assert_string_equal(settings.key_file, "k");
-	assert_string_equal(settings.server_name, "n");
 	settings_free(&settings);
 }
 
@@ -126,34 +114,6 @@ TEST(once, a_url_may_ask_for_durability_and_an_option_goes_before_it)
 		assert_int_equal(settings.durability, TW_REDIS_DURABLE_DISK);
 		settings_free(&settings);
 	}
-}
-
-TEST(once, a_url_of_sentinels_names_the_master)
-{
-	struct settings settings;
-
-	assert_int_equal(
-		read_url(&settings, "rediss+sentinel://u:p@a,b:7000/main/3?timeout=9", NULL),
-		TW_OK);
-	assert_true(settings.tls);
-	assert_string_equal(settings.master, "main");
-	assert_int_equal(settings.database, 3);
-	assert_int_equal(settings.addresses[0].port, 26379);
-	assert_int_equal(settings.addresses[1].port, 7000);
-	settings_free(&settings);
-}
-
-TEST(once, a_url_of_a_unix_socket_has_a_path)
-{
-	struct settings settings;
-
-	assert_int_equal(read_url(&settings, "redis+unix://:p@/run/a%20b.sock?database=4", NULL),
-			 TW_OK);
-	assert_string_equal(settings.addresses[0].host, "/run/a b.sock");
-	assert_int_equal(settings.addresses[0].port, 0);
-	assert_int_equal(settings.database, 4);
-	assert_string_equal(settings.password, "p");
-	settings_free(&settings);
 }
 
 /* Writes a URL whose path has `size` bytes, with its slash. */
