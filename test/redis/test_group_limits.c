@@ -134,42 +134,6 @@ STORED(one_shard, no_more_run_than_may)
 	}
 }
 
-/* A group's rate is the rate, and no less: claims that come late lose nothing of it. */
-STORED(one_shard, rate_is_what_begins_in_a_time)
-{
-	enum { COUNT = 41, RATE = 20, FAST = 41 };
-	struct crowd crowd = {.groups = {"a", "b", "fast", ""}};
-	struct tw_redis_worker *worker;
-	int64_t begin;
-
-	set(fixture, "a", (struct tw_redis_limits){.rate = RATE / 2, .per = TW_SECOND / 2});
-	set(fixture, "fast", (struct tw_redis_limits){.rate = FAST});
-	add_to(fixture, "a", COUNT);
-	add_to(fixture, "b", COUNT);
-	add_to(fixture, "fast", COUNT);
-	begin = wall_clock();
-	worker = start(fixture, &crowd);
-	WAIT_UNTIL(done(&crowd, 2) == COUNT && done(&crowd, 1) == COUNT);
-	/* A tenth may begin at once. */
-	assert_true(wall_clock() - begin >= (COUNT - FAST / 10 - 1) * TW_SECOND / FAST);
-	WAIT_UNTIL(done(&crowd, 0) == COUNT);
-	/* One begins at once, and half the time of another is allowed for late claims. */
-	assert_true(wall_clock() - begin >= (2 * COUNT - 3) * TW_SECOND / RATE / 2);
-	assert_true(wall_clock() - begin < 3 * COUNT * TW_SECOND / RATE);
-	/* The data of an idle group is removed. */
-	assert_in_range(redis_server_number(&fixture->server, "EXISTS {tw/%s/0}rate/b",
-					    fixture->name_space),
-			0, 0);
-	set(fixture, "", (struct tw_redis_limits){.rate = RATE});
-	begin = wall_clock();
-	add_to(fixture, "", COUNT);
-	WAIT_UNTIL(done(&crowd, 3) == COUNT);
-	assert_true(wall_clock() - begin >= (COUNT - RATE / 10 - 1) * TW_SECOND / RATE);
-	WAIT_UNTIL(!redis_server_number(&fixture->server, "EXISTS {tw/%s/0}rate/ {tw/%s/0}rate/a",
-					fixture->name_space, fixture->name_space));
-	worker_stop(worker);
-}
-
 STORED(one_shard, paused_group_waits)
 {
 	struct crowd crowd = {.groups = {"a", "b"}};
@@ -187,85 +151,6 @@ STORED(one_shard, paused_group_waits)
 	WAIT_UNTIL(done(&crowd, 0) == 5);
 	/* The worker continues at once, and does not wait for its next look. */
 	assert_true(wall_clock() - begin < 8 * TW_SECOND);
-	worker_stop(worker);
-}
-
-STORED(one_shard, limits_that_are_lifted_hold_up_nothing)
-{
-	enum { COUNT = 200 };
-
-	for (size_t k = 0; k < LIMITED; k++) {
-		struct crowd crowd = {.groups = {limited[k]}};
-		struct tw_redis_worker *worker;
-		int64_t begin;
-
-		set(fixture, limited[k], (struct tw_redis_limits){.rate = 1});
-		assert_int_equal(get(fixture, limited[k]).running, 0);
-		assert_int_equal(get(fixture, limited[k]).rate, 1);
-		worker = start(fixture, &crowd);
-		add_to(fixture, limited[k], COUNT);
-		WAIT_UNTIL(done(&crowd, 0) >= 1);
-		begin = wall_clock();
-		set(fixture, limited[k], (struct tw_redis_limits){0});
-		WAIT_UNTIL(done(&crowd, 0) == COUNT);
-		assert_true(wall_clock() - begin < 60 * TW_SECOND);
-		assert_int_equal(get(fixture, limited[k]).rate, 0);
-		worker_stop(worker);
-	}
-}
-
-/* A place comes back by the lease's own end, and by the report of a run whose task was replaced. */
-STORED(one_shard, place_is_free_when_its_run_is_over)
-{
-	for (size_t k = 0; k < LIMITED; k++) {
-		struct crowd crowd = {.groups = {limited[k]}};
-		const char *group = *limited[k] ? limited[k] : NULL;
-		const struct tw_redis_task task = {.key = "it", .key_size = 2, .group = group};
-		const tw_duration lease = 700 * TW_MILLISECOND;
-		struct tw_redis_worker *worker;
-		struct tw_redis_batch *batch;
-		int64_t begin;
-
-		set(fixture, limited[k], (struct tw_redis_limits){.running = 1});
-		add_one(fixture->redis, &task);
-		begin = wall_clock();
-		assert_int_equal(claim_for(fixture->redis, "it", lease)->count, 1);
-		add_one(fixture->redis, &task);
-		assert_nothing_due(fixture->redis, "it");
-		worker = start(fixture, &crowd);
-		WAIT_UNTIL(done(&crowd, 0) == 1);
-		assert_true(wall_clock() - begin >= lease);
-		worker_stop(worker);
-		add_one(fixture->redis, &task);
-		batch = claim_for(fixture->redis, "it", TW_HOUR);
-		assert_int_equal(batch->count, 1);
-		add_one(fixture->redis, &task);
-		worker = start(fixture, &crowd);
-		assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_DONE), TW_REDIS_STALE);
-		WAIT_UNTIL(done(&crowd, 0) == 2);
-		worker_stop(worker);
-		assert_int_equal(places(fixture), 0);
-		set(fixture, limited[k], (struct tw_redis_limits){0});
-	}
-}
-
-/* The rule for all groups without one holds for each of them. */
-STORED(one_shard, default_limits_each_group_without_limits)
-{
-	enum { COUNT = 20 };
-	struct crowd crowd = {.groups = {"a", "b", "own", ""}, .takes = 5 * TW_MILLISECOND};
-	struct tw_redis_worker *worker;
-
-	set(fixture, "*", (struct tw_redis_limits){.running = 1});
-	set(fixture, "own", (struct tw_redis_limits){.running = 2});
-	for (int i = 0; i < 4; i++)
-		add_to(fixture, crowd.groups[i], COUNT);
-	worker = start_with(fixture, &crowd, 16);
-	for (int i = 0; i < 4; i++)
-		WAIT_UNTIL(done(&crowd, i) == COUNT);
-	assert_int_equal(crowd.of[0].most, 1);
-	assert_int_equal(crowd.of[1].most, 1);
-	assert_in_range(crowd.of[2].most, 1, 2);
 	worker_stop(worker);
 }
 

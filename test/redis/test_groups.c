@@ -42,6 +42,36 @@ STEPS(name_of_a_group_may_hold_any_text,
       "add b in 1h group \\; move b = 0; claim = b; get b group = \\;"
       "add c in 1h group '\"group\":\"x'; move c = 0; claim = c; get c group = \"group\":\"x")
 
+/* ---- Limits of a group, and of the namespace, which is the group "" ---- */
+
+#define PLACE_OF(limited, group)                                                               \
+	"limits " limited " running 1; add it" group "; claim lease 1s = it; add it" group ";" \
+	"claim = none; pass 1s; claim = it#1; done it; add it" group "; claim = it;"           \
+	"add it" group "; claim = none; done it = STALE; claim = it#1; done it"
+STEPS(place_in_a_group_is_free_when_its_run_is_over, PLACE_OF("a", " group a"))
+STEPS(place_in_the_namespace_is_free_when_its_run_is_over, PLACE_OF("''", ""))
+
+#define LIFTED(limited, group)                                                               \
+	"limits " limited " rate 1/1s; add x" group " , y" group " , z" group "; claim = x;" \
+	"claim = none; pass 1s; claim = y; claim = none; limits " limited "; claim = z"
+STEPS(limits_of_a_group_that_are_lifted_hold_up_nothing, LIFTED("a", " group a"))
+STEPS(limits_of_the_namespace_that_are_lifted_hold_up_nothing, LIFTED("''", ""))
+
+/* Half the time of another task is allowed for late claims. Where there was a group, the key stays
+ * that has the turns. */
+#define RATE_OF(limited, group, left)                                                             \
+	"limits " limited " rate 5/500ms; add u" group " , v" group " , w" group " , x" group ";" \
+	"claim = u; next = 50ms; pass 49ms; claim = none; pass 1ms; claim = v; next = 100ms;"     \
+	"pass 99ms; claim = none; pass 1ms; claim = w; pass 100ms; claim = x;"                    \
+	"done u; done v; done w; done x; pass 1m; limits " limited "; claim = none; keys = " left
+STEPS(rate_of_a_group_is_what_begins_in_a_time, RATE_OF("a", " group a", "1"))
+STEPS(rate_of_the_namespace_is_what_begins_in_a_time, RATE_OF("''", "", "0"))
+
+STEPS(default_limits_each_group_without_limits,
+      "limits * running 1; limits own running 2; add a1 group a , a2 group a , b1 group b ,"
+      " b2 group b , o1 group own , o2 group own , o3 group own , x , y;"
+      "claim = x a1 b1 o1 y o2; claim = none; done a1; done o1; claim = a2 o3")
+
 static const tw_duration long_lease = TW_HOUR;
 
 static void add_to(struct tw_redis *redis, const char *group, const char *key, tw_duration delay)

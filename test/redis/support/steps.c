@@ -485,6 +485,22 @@ static enum tw_status drop(struct steps *steps, int what)
 	return tw_redis_drop(steps->redis, key, strlen(key));
 }
 
+static enum tw_status set_limits(struct steps *steps, int what)
+{
+	const char *group = word_need(steps);
+	struct tw_redis_limits limits = {0};
+
+	for (const char *word; (word = word_next(steps));) {
+		bool is_rate = !strcmp(word, "rate");
+		unsigned *place = is_rate ? &limits.rate : &limits.running;
+
+		word = word_need(steps);
+		*place = (unsigned)strtoul(word, NULL, 10);
+		limits.per = is_rate ? length_read(strchr(word, '/') + 1) : limits.per;
+	}
+	return tw_redis_set_limits(steps->redis, *group ? group : NULL, &limits);
+}
+
 static enum tw_status keys(struct steps *steps, int what)
 {
 	say(steps, "%" PRId64,
@@ -545,6 +561,7 @@ static const struct {
 	{"stats", stats, 0},
 	{"revive", revive, 0},
 	{"drop", drop, 0},
+	{"limits", set_limits, 0},
 	{"keys", keys, 0},
 	{"redis", redis, 0},
 	{"pass", set_clock, FROM_NOW},

@@ -27,6 +27,8 @@
  *     list                 = the keys of all tasks
  *     stats tasks dead     = these numbers
  *     revive KEY, drop KEY about a dead letter
+ *     limits GROUP running N rate N/LENGTH
+ *                          set the group's limits; '' is the namespace
  *     keys                 = the number of the namespace's keys in Redis
  *     redis HDEL {}body a  any command; {} is the tag of the shard
  *     pass LENGTH, clock TIME
