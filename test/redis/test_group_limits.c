@@ -58,20 +58,14 @@ static int done(struct crowd *crowd, int index)
 	return atomic_load_explicit(&crowd->of[index].done, memory_order_relaxed);
 }
 
-static struct tw_redis_worker *start_with(struct fixture *fixture, struct crowd *crowd,
-					  unsigned handlers)
+static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crowd)
 {
 	const struct tw_redis_worker_options options = {.context = crowd,
 							.handler = join_crowd,
-							.handlers = handlers,
+							.handlers = 8,
 							.lease = LEASE_MS * TW_MILLISECOND};
 
 	return worker_start(&fixture->options, &options);
-}
-
-static struct tw_redis_worker *start(struct fixture *fixture, struct crowd *crowd)
-{
-	return start_with(fixture, crowd, 8);
 }
 
 static void set(struct fixture *fixture, const char *group, struct tw_redis_limits limits)

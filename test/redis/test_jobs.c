@@ -46,27 +46,6 @@ STORED(fixture, key_longer_than_any_of_ours_is_broken)
 	claim_end(batch);
 }
 
-STORED(fixture, task_without_a_record_is_taken_out)
-{
-	unsigned shard = shard_of(fixture->redis, "a");
-
-	add_task(fixture->redis, "a", 0);
-	redis_server_number(&fixture->server, "HDEL {tw/%s/%u}body a", fixture->name_space, shard);
-	assert_nothing_due(fixture->redis, "a");
-	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-}
-
-STORED(fixture, task_that_loses_its_record_on_lease_can_be_failed)
-{
-	unsigned shard = shard_of(fixture->redis, "a");
-	struct tw_redis_batch *batch;
-
-	batch = claim_new(fixture->redis, "a", TW_MINUTE);
-	redis_server_number(&fixture->server, "HDEL {tw/%s/%u}body a", fixture->name_space, shard);
-	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, NULL), TW_OK);
-	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-}
-
 /* The last writes are gone, as after a crash of the machine or a failover. */
 STORED(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 {
@@ -148,25 +127,6 @@ STORED(fixture, each_job_of_a_large_claim_has_its_own_record)
 		claim_end(batch);
 	}
 	assert_int_equal(seen, TASKS);
-}
-
-/* The next claim makes it a dead letter, with its reason and its record. */
-STORED(fixture, task_whose_last_lease_ended_can_be_retried_as_it_was)
-{
-	static const struct tw_redis_task task = {
-		.key = "a", .key_size = 1, .body = "the body", .body_size = 9, .max_attempts = 1};
-	struct found dead;
-
-	add_one(fixture->redis, &task);
-	await_claim(fixture->redis, "a", TW_MINUTE);
-	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
-	assert_nothing_due(fixture->redis, "a");
-	dead = find_dead(fixture->redis, "a");
-	assert_int_equal(dead.status, TW_OK);
-	assert_string_equal(dead.reason, "the lease of its last attempt expired");
-	assert_string_equal(dead.body, "the body");
-	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
-	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
 }
 
 STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* These tests restore dead letters, and remove them by their age or number. */
-#include "support/fixture.h"
+#include "support/steps.h"
 
 #include "redis/client/jobs.h"
 #include "support/runs.h"
@@ -34,51 +34,16 @@ static int64_t indexed(struct fixture *fixture, const char *key)
 				   shard_of(fixture->redis, key));
 }
 
-STORED(fixture, letter_that_is_put_there_is_all_that_it_was)
-{
-	struct found found;
-
-	assert_ok(fixture->redis, add_letter(fixture->redis, "a", 1234567, TW_REDIS_ANY));
-	found = find_dead(fixture->redis, "a");
-	assert_int_equal(found.state, TW_REDIS_DEAD);
-	assert_int_equal(found.due_ms, 1234567);
-	assert_int_equal(found.attempts, 3);
-	assert_int_equal(found.max_attempts, 5);
-	assert_string_equal(found.reason, "its reason");
-	assert_string_equal(found.body, "the body");
-	assert_int_equal(indexed(fixture, "a"), 1);
-	assert_ok(fixture->redis, tw_redis_retry(fixture->redis, "a", 1));
-	assert_string_equal(find_task(fixture->redis, "a").body, "the body");
-	assert_int_equal(indexed(fixture, "a"), 0);
-}
-
-STORED(fixture, letter_of_a_failed_task_is_in_the_order_of_deaths)
-{
-	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
-
-	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "for good"), TW_OK);
-	assert_int_equal(indexed(fixture, "a"), 1);
-	assert_int_equal(redis_server_number(&fixture->server, "ZSCORE {tw/%s/%u}died a",
-					     fixture->name_space, shard_of(fixture->redis, "a")),
-			 find_dead(fixture->redis, "a").due_ms);
-}
-
-STORED(fixture, letter_is_put_there_as_its_mode_says)
-{
-	struct tw_redis *redis = fixture->redis;
-
-	assert_int_equal(add_letter(redis, "a", 1, TW_REDIS_REPLACE), TW_NOT_FOUND);
-	assert_ok(redis, add_letter(redis, "a", 1, TW_REDIS_NEW));
-	assert_int_equal(add_letter(redis, "a", 2, TW_REDIS_NEW), TW_EXISTS);
-	assert_int_equal(find_dead(redis, "a").due_ms, 1);
-	assert_ok(redis, add_letter(redis, "a", 3, TW_REDIS_REPLACE));
-	assert_int_equal(find_dead(redis, "a").due_ms, 3);
-	assert_ok(redis, add_letter(redis, "a", 4, TW_REDIS_ANY));
-	assert_int_equal(find_dead(redis, "a").due_ms, 4);
-	assert_int_equal(stats_of(redis).dead, 1);
-	assert_ok(redis, tw_redis_drop(redis, "a", 1));
-	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
-}
+STEPS(letter_that_is_put_there_is_all_that_it_was,
+      "restore a state dead due 5s tried 3 max 5 why no body it;"
+      "letter a state due tried max why body = dead 5s 3 5 no it;"
+      "revive a; get a state body = pending it; letter a = NOT_FOUND; claim = a#1;"
+      "done a; keys = 0")
+STEPS(letter_is_put_there_as_its_mode_says,
+      "restore a state dead due 1s mode replace = NOT_FOUND; restore a state dead due 1s mode new;"
+      "restore a state dead due 2s mode new = EXISTS; letter a due = 1s;"
+      "restore a state dead due 3s mode replace; letter a due = 3s;"
+      "restore a state dead due 4s; letter a due = 4s; stats dead = 1; drop a; keys = 0")
 
 STORED(fixture, invalid_letter_is_refused)
 {
@@ -362,4 +327,4 @@ STORED(opened, limits_out_of_range_are_refused)
 			 TW_INVALID);
 }
 
-FIXTURE_FILE
+CLOCKED_FILE

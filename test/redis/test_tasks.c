@@ -95,6 +95,13 @@ STEPS(longest_grace_and_most_attempts_are_taken,
 
 /* ---- Others ---- */
 
+STEPS(task_without_a_record_is_taken_out,
+      "add a; redis HDEL {}body a; claim = none; stats tasks = 0")
+STEPS(task_that_loses_its_record_on_lease_can_be_failed,
+      "add a; claim = a; redis HDEL {}body a; kill a; stats tasks = 0")
+STEPS(token_rises_where_the_clock_is_set_back,
+      "add a; claim = a#1; clock -1h; add a; claim = a#1; done a:1 = STALE; done a")
+
 STEPS(stats_count_what_there_is,
       "stats tasks due started dead next = 0 0 0 0 none; add later in 1h; stats next = 1h;"
       "add running; claim = running; add due; stats tasks due started next = 3 1 1 0")
