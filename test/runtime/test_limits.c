@@ -4,7 +4,7 @@
 
 #include "support/inside.h"
 #include "support/memory.h"
-#include "support/recorder.h"
+#include "support/script.h"
 #include "support/stats.h"
 
 /* The number is both key and value. */
@@ -24,29 +24,19 @@ static int fill_queue(struct recorder *recorder, int first, enum tw_status *refu
 	return number - first;
 }
 
-RECORDED(by_caller, full_queue_refuses_and_has_room_again_after_a_poll, .queue_capacity = 50,
-	 .when_full = TW_WHEN_FULL_FAIL)
-{
-	enum tw_status refusal;
-	int accepted = fill_queue(recorder, 1, &refusal);
-
-	assert_int_equal(accepted, 64);
-	assert_status(refusal, TW_FULL);
-	assert_status(tw_move_timer(recorder->wheel, "any", 3, INTERVAL), TW_FULL);
-	assert_status(tw_remove_timer(recorder->wheel, "any", 3), TW_FULL);
-	assert_status(tw_move_timer(recorder->wheel, &(char[100]){0}, 100, INTERVAL), TW_FULL);
-	assert_int_equal(wheel_commands_queued(recorder->wheel), 64);
-	assert_int_equal(stats_of_wheel(recorder->wheel).refused, 4);
-	assert_status(tw_poll(recorder->wheel, NULL), TW_OK);
-	assert_int_equal(wheel_commands_queued(recorder->wheel), 0);
-	assert_int_equal(fill_queue(recorder, 1001, &refusal), 64);
-	pass_ticks(recorder, 1);
-	for (uintptr_t i = 0; i < 64; i++) {
-		assert_executed_at(recorder, 1 + i, INTERVAL);
-		assert_executed_at(recorder, 1001 + i, INTERVAL);
-	}
-	assert_int_equal(event_count(recorder), 128);
-}
+SCRIPT(by_caller, full_queue_refuses_and_has_room_again_after_a_poll,
+       "set a 1; set b 1; set c 1; set d 1; set e 1 = FULL; move x 1 = FULL; remove x = FULL;"
+       "move L1 1 = FULL; counts = refused 4; poll = any; set e 1; set f 1; set g 1; set L1 1;"
+       "set h 1 = FULL; pass 1 -> a@1 b@1 c@1 d@1 e@1 f@1 g@1 L1@1",
+       .queue_capacity = 3, .when_full = TW_WHEN_FULL_FAIL)
+SCRIPT(inline, full_queue_can_be_stopped,
+       "set a 1; set b 1; set c 1; set d 1; set e 1 = FULL;"
+       "stop -> a:stopped b:stopped c:stopped d:stopped",
+       .queue_capacity = 4, .when_full = TW_WHEN_FULL_FAIL)
+SCRIPT(inline, full_queue_can_be_drained_or_says_so,
+       "set a 1; set b 1; set c 1; set d 1; drain = any; flush;"
+       "drain -> a:drained b:drained c:drained d:drained",
+       .queue_capacity = 4, .when_full = TW_WHEN_FULL_FAIL)
 
 TEST(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two)
 {
@@ -68,33 +58,6 @@ TEST(inline, queue_holds_its_capacity_rounded_up_to_a_power_of_two)
 		assert_int_equal(tw_pending(recorder->wheel), 5 * rounded[i]);
 		recorder_close(recorder);
 	}
-}
-
-RECORDED(inline, full_queue_can_be_stopped, .queue_capacity = 16, .when_full = TW_WHEN_FULL_FAIL)
-{
-	enum tw_status refusal;
-	int accepted = fill_queue(recorder, 1, &refusal);
-
-	stop_wheel(recorder);
-	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
-		assert_released(recorder, i, TW_STOPPED);
-}
-
-RECORDED(inline, full_queue_can_be_drained_or_says_so, .queue_capacity = 16,
-	 .when_full = TW_WHEN_FULL_FAIL)
-{
-	enum tw_status refusal;
-	enum tw_status status;
-	int accepted = fill_queue(recorder, 1, &refusal);
-
-	status = tw_drain(recorder->wheel, record_drain, recorder);
-	assert_true(status == TW_OK || status == TW_FULL);
-	settle(recorder);
-	if (status != TW_OK)
-		assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	for (uintptr_t i = 1; i <= (uintptr_t)accepted; i++)
-		assert_drained(recorder, i);
 }
 
 RECORDED(by_caller, caller_that_drives_never_hangs_on_a_full_queue, .queue_capacity = 8,

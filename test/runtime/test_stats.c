@@ -2,7 +2,7 @@
 /* The wheel reports its counts, percentiles, the longest task and the names of its threads. */
 #include "support/test.h"
 
-#include "support/recorder.h"
+#include "support/script.h"
 #include "support/stats.h"
 
 #include <dirent.h>
@@ -46,16 +46,6 @@ static struct tw_wheel *open_wheel(const struct variant *variant)
 {
 	struct tw_options options = options_of(variant);
 
-	return open_wheel_with(&options);
-}
-
-/* Opens a wheel with `workers` workers. */
-static struct tw_wheel *open_wheel_of(const struct variant *variant, int workers)
-{
-	struct tw_options options = options_of(variant);
-
-	options.workers = workers;
-	options.max_workers = workers;
 	return open_wheel_with(&options);
 }
 
@@ -131,69 +121,44 @@ WHEEL(everywhere, wheel_that_did_nothing_has_nothing_to_tell)
 	assert_memory_equal(&stats.task_duration, &none, sizeof(none));
 }
 
-/* Sets seven timers by key: one each is replaced, moved, removed, fired, and moved to now; four are
- * left. */
-static void live_by_key(struct tw_wheel *wheel)
-{
-	set(wheel, "fired", NULL, INTERVAL);
-	set(wheel, "now", NULL, INTERVAL * 5);
-	set(wheel, "replaced", NULL, INTERVAL * 5);
-	set(wheel, "moved", NULL, INTERVAL * 5);
-	set(wheel, "left", NULL, INTERVAL * 50);
-	set(wheel, "removed", NULL, INTERVAL * 50);
-	set(wheel, "also left", NULL, INTERVAL * 50);
-	set(wheel, "replaced", NULL, INTERVAL * 50);
-	assert_status(tw_move_timer(wheel, "moved", 5, INTERVAL * 7), TW_OK);
-	assert_status(tw_move_timer(wheel, "now", 3, 1), TW_OK);
-	assert_status(tw_move_timer(wheel, "unknown", 7, INTERVAL * 7), TW_OK);
-	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
-	assert_status(tw_remove_timer(wheel, "unknown", 7), TW_OK);
-}
+/* Eleven timers: one each is replaced, moved, removed, stopped, moved to now; some fire. */
+#define LIFE                                                                             \
+	"set fired 1; set now 5; set a1 5; set m 5; set left 50; set r 50; set also 50;" \
+	"set a2 50; move m 7; move now 1ns; move unknown 7; remove r; remove unknown;"   \
+	"after p 2; after q 50; stop q; every s 3 3; after t 50;"                        \
+	"idle -> now@0 a1:replaced r:removed; pass 3 -> fired@1 p@2 s@3;"
 
-/* Sets four timers by handle: one fires, one is stopped, one fires and goes on, one is left. */
-static void live_by_handle(struct tw_wheel *wheel)
-{
-	struct tw_timer timer;
+SCRIPT(everywhere, counts_are_exact,
+       LIFE "counts = set 11 replaced 1 moved 2 removed 2 fired 4 pending 6 begun 4 ended 4")
+SCRIPT(everywhere, drained_and_stopped_timers_are_counted_as_such,
+       LIFE "drain -> a2:drained m:drained left:drained also:drained s:drained t:drained;"
+	    "set b 50; set c 50; after u 50; flush; counts = set 14 replaced 1 moved 2 removed 2"
+	    " fired 4 drained 6 pending 3 begun 4 ended 4;"
+	    "stop -> b:stopped c:stopped u:stopped; counts = set 14 replaced 1 moved 2 removed 2"
+	    " fired 4 drained 6 stopped 3 begun 4 ended 4")
 
-	after(wheel, INTERVAL * 2, NULL);
-	assert_status(tw_timer_stop(wheel, after(wheel, INTERVAL * 50, NULL)), TW_OK);
-	assert_status(
-		tw_every(wheel, INTERVAL * 3, INTERVAL * 3, TW_MISSED_BURST, run_job, NULL, &timer),
-		TW_OK);
-	after(wheel, INTERVAL * 50, NULL);
-}
-
-WHEEL(everywhere, counts_are_exact)
-{
-	struct tw_stats stats;
-
-	live_by_key(wheel);
-	live_by_handle(wheel);
-	pass(wheel, 3);
-	assert_counts(wheel, .set = 11, .replaced = 1, .moved = 2, .removed = 2, .fired = 4,
-		      .pending = 6);
-	stats = stats_of_wheel(wheel);
-	assert_int_equal(stats.lateness.count, 4);
-	assert_int_equal(stats.task_duration.count, 4);
-}
-
-WHEEL(everywhere, drained_and_stopped_timers_are_counted_as_such)
-{
-	live_by_key(wheel);
-	live_by_handle(wheel);
-	pass(wheel, 3);
-	assert_status(tw_drain(wheel, drain, NULL), TW_OK);
-	set(wheel, "stopped", NULL, INTERVAL * 50);
-	set(wheel, "also stopped", NULL, INTERVAL * 50);
-	after(wheel, INTERVAL * 50, NULL);
-	settle_wheel(wheel);
-	assert_int_equal(stats_of_wheel(wheel).pending, 3);
-	assert_status(tw_stop(wheel), TW_OK);
-	settle_wheel(wheel);
-	assert_counts(wheel, .set = 14, .replaced = 1, .moved = 2, .removed = 2, .fired = 4,
-		      .drained = 6, .stopped = 3);
-	assert_int_equal(stats_of_wheel(wheel).lateness.count, 4);
-}
+/* Tasks wait behind one that blocks the only worker. */
+SCRIPT(pool, tasks_handed_over_and_not_begun_have_not_fired,
+       "hold a; set a 1; clock 1; reached a; set b 1; after p 1; after q 1; clock 1;"
+       "counts = set 4 fired 4 unfinished 4 running 1 begun 1; stop q; stop; go a;"
+       "idle -> a@1 b:stopped p:stopped;"
+       "counts = set 4 removed 1 fired 1 stopped 2 begun 1 ended 1",
+       .workers = 1)
+SCRIPT(pool, function_that_is_being_called_is_running,
+       "hold a; set a 1; clock 1; reached a;"
+       "counts = set 1 fired 1 unfinished 1 running 1 begun 1; go a; idle -> a@1;"
+       "hold p; after p 1; clock 1; reached p;"
+       "counts = set 2 fired 2 unfinished 1 running 1 begun 2 ended 1; go p; idle -> p@2;"
+       "hold b; set b 1; drain; flush; reached b;"
+       "counts = set 3 fired 2 drained 1 unfinished 1 running 1 begun 2 ended 2; go b;"
+       "idle -> b:drained; hold c; set c 1; remove c; flush; reached c;"
+       "counts = set 4 removed 1 fired 2 drained 1 unfinished 1 running 1 begun 2 ended 2; go c;"
+       "idle -> c:removed; counts = set 4 removed 1 fired 2 drained 1 begun 2 ended 2")
+SCRIPT(pool, all_workers_are_counted_as_running,
+       "hold p; hold q; after p 1; after q 1; clock 1; reached p; reached q;"
+       "counts = set 2 fired 2 unfinished 2 running 2 begun 2; go p; go q; idle -> p@1 q@1;"
+       "counts = set 2 fired 2 begun 2 ended 2",
+       .workers = 3)
 
 TEST(everywhere, releases_are_not_counted_where_there_is_no_function_for_them)
 {
@@ -202,130 +167,18 @@ TEST(everywhere, releases_are_not_counted_where_there_is_no_function_for_them)
 
 	options.release = NULL;
 	wheel = open_wheel_with(&options);
-	live_by_key(wheel);
+	set(wheel, "replaced", NULL, INTERVAL * 5);
+	set(wheel, "replaced", NULL, INTERVAL * 5);
+	set(wheel, "removed", NULL, INTERVAL * 5);
+	assert_status(tw_remove_timer(wheel, "removed", 7), TW_OK);
 	settle_wheel(wheel);
 	assert_status(tw_drain(wheel, drain, NULL), TW_OK);
 	settle_wheel(wheel);
 	set(wheel, "stopped", NULL, INTERVAL);
 	assert_status(tw_stop(wheel), TW_OK);
 	settle_wheel(wheel);
-	assert_counts(wheel, .set = 8, .replaced = 1, .moved = 2, .removed = 1, .fired = 1,
-		      .drained = 5, .stopped = 1);
+	assert_counts(wheel, .set = 3, .replaced = 1, .removed = 1, .drained = 1, .stopped = 1);
 	tw_destroy(wheel);
-}
-
-/* Tasks wait behind one that blocks the only worker. */
-TEST(pool, tasks_handed_over_and_not_begun_have_not_fired)
-{
-	struct tw_wheel *wheel = open_wheel_of(*state, 1);
-	atomic_bool begun = false;
-	struct job job = {.begun = &begun};
-	struct tw_timer timer;
-	sem_t gate;
-
-	sem_init(&gate, 0, 0);
-	job.gate = &gate;
-	set(wheel, "blocks", &job, INTERVAL);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-	WAIT_UNTIL(atomic_load(&begun));
-	set(wheel, "behind", NULL, INTERVAL);
-	after(wheel, INTERVAL, NULL);
-	timer = after(wheel, INTERVAL, NULL);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-	assert_int_equal(stats_of_wheel(wheel).unfinished, 4);
-	assert_status(tw_timer_stop(wheel, timer), TW_OK);
-	assert_status(tw_stop(wheel), TW_OK);
-	sem_post(&gate);
-	settle_wheel(wheel);
-	assert_counts(wheel, .set = 4, .fired = 1, .removed = 1, .stopped = 2);
-	assert_int_equal(stats_of_wheel(wheel).lateness.count, 1);
-	tw_destroy(wheel);
-	sem_destroy(&gate);
-}
-
-static void assert_running(struct tw_wheel *wheel, uint64_t running)
-{
-	assert_int_equal(stats_of_wheel(wheel).running, running);
-}
-
-/* Each of these starts another function that blocks: a task, a task by handle, a drain function, a
- * release. */
-static void begin_task(struct tw_wheel *wheel, struct job *job)
-{
-	set(wheel, "key", job, INTERVAL);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-}
-
-static void begin_run(struct tw_wheel *wheel, struct job *job)
-{
-	after(wheel, INTERVAL, job);
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-}
-
-static void begin_drain(struct tw_wheel *wheel, struct job *job)
-{
-	set(wheel, "key", job, INTERVAL);
-	assert_status(tw_drain(wheel, drain, NULL), TW_OK);
-	assert_status(tw_flush(wheel), TW_OK);
-}
-
-static void begin_release(struct tw_wheel *wheel, struct job *job)
-{
-	set(wheel, "key", job, INTERVAL);
-	assert_status(tw_remove_timer(wheel, "key", 3), TW_OK);
-	assert_status(tw_flush(wheel), TW_OK);
-}
-
-TEST(pool, function_that_is_being_called_is_running)
-{
-	void (*const begins[])(struct tw_wheel *, struct job *) = {begin_task, begin_run,
-								   begin_drain, begin_release};
-	struct tw_wheel *wheel = open_wheel(*state);
-	sem_t gate;
-
-	sem_init(&gate, 0, 0);
-	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
-		atomic_bool begun = false;
-		struct job job = {.gate = &gate, .begun = &begun};
-
-		assert_running(wheel, 0);
-		begins[i](wheel, &job);
-		/* Where the caller drives the wheel, one flush may not have been the last turn. */
-		WAIT_UNTIL((assert_status(tw_flush(wheel), TW_OK), atomic_load(&begun)));
-		assert_running(wheel, 1);
-		assert_int_equal(stats_of_wheel(wheel).unfinished, 1);
-		sem_post(&gate);
-		settle_wheel(wheel);
-		assert_running(wheel, 0);
-	}
-	tw_destroy(wheel);
-	sem_destroy(&gate);
-}
-
-TEST(pool, all_workers_are_counted_as_running)
-{
-	struct tw_wheel *wheel = open_wheel_of(*state, 3);
-	atomic_bool begun[2] = {false, false};
-	struct job jobs[2];
-	sem_t gate;
-
-	sem_init(&gate, 0, 0);
-	for (int i = 0; i < 2; i++) {
-		jobs[i] = (struct job){.gate = &gate, .begun = &begun[i]};
-		after(wheel, INTERVAL, &jobs[i]);
-	}
-	assert_status(tw_advance(wheel, INTERVAL), TW_OK);
-	WAIT_UNTIL(atomic_load(&begun[0]) && atomic_load(&begun[1]));
-	assert_running(wheel, 2);
-	assert_int_equal(stats_of_wheel(wheel).lateness.count, 2);
-	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 0);
-	sem_post(&gate);
-	sem_post(&gate);
-	settle_wheel(wheel);
-	assert_running(wheel, 0);
-	assert_int_equal(stats_of_wheel(wheel).task_duration.count, 2);
-	tw_destroy(wheel);
-	sem_destroy(&gate);
 }
 
 /* Allows 1 in 32. */

@@ -4,7 +4,7 @@
 
 #include "support/blocked_call.h"
 #include "support/inside.h"
-#include "support/recorder.h"
+#include "support/script.h"
 #include "support/stats.h"
 
 #include <semaphore.h>
@@ -169,29 +169,9 @@ RECORDED(pool, wait_idle_until_ends_sooner_when_the_wheel_is_idle)
 	assert_int_equal(atomic_load(&ended), 1);
 }
 
-static void wait_in_task(struct recorder *recorder, const struct tw_task *task)
-{
-	struct bounded_wait *wait = recorder->argument;
-
-	wait_until(wait);
-}
-
-RECORDED(everywhere, wait_idle_until_has_a_status_for_each_case)
-{
-	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = TW_FOREVER};
-
-	recorder->on_execute = wait_in_task;
-	recorder->argument = &wait;
-	set_timer(recorder, "a", 1, INTERVAL);
-	pass_ticks(recorder, 2);
-	assert_status(wait.status, TW_INVALID);
-	assert_status(tw_wait_idle_until(NULL, TW_FOREVER), TW_INVALID);
-	assert_status(tw_wait_idle_until(recorder->wheel, tw_now(recorder->wheel)), TW_TIMED_OUT);
-	assert_status(tw_wait_idle_until(recorder->wheel, -1), TW_TIMED_OUT);
-	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	assert_status(tw_wait_idle_until(recorder->wheel, TW_HOUR), TW_OK);
-}
+SCRIPT(everywhere, wait_idle_until_has_a_status_for_each_case,
+       "in a: until never = INVALID; set a 1; pass 2 -> a@1; until 2 = TIMED_OUT;"
+       "until -1 = TIMED_OUT; until 1h; stop; until 1h")
 
 static void *wait_idle_from_thread(void *wheel)
 {
@@ -261,44 +241,15 @@ RECORDED(pool, destroy_waits_for_running_tasks)
 	assert_int_equal(atomic_load(&ended), 1);
 }
 
-RECORDED(pool, advance_and_flush_do_not_wait_for_tasks, .workers = 1)
-{
-	atomic_int ended;
-
-	set_timer(recorder, "next", 2, INTERVAL * 2);
-	run_slow_task(recorder, &ended);
-	assert_status(tw_advance(recorder->wheel, INTERVAL * 5), TW_OK);
-	flush_wheel(recorder);
-	assert_status(tw_contains(recorder->wheel, "next", 4, NULL), TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	assert_int_equal(event_count(recorder), 1);
-	gate_open(&recorder->gate);
-	settle(recorder);
-	assert_int_equal(event_count(recorder), 2);
-	assert_int_equal(event_of(recorder, 2).lateness, INTERVAL * 4);
-}
-
-RECORDED(pool, tasks_not_begun_at_stop_are_released_and_do_not_run, .workers = 1)
-{
-	atomic_int ended;
-	char key[16];
-
-	run_slow_task(recorder, &ended);
-	for (uintptr_t i = 2; i <= 100; i++) {
-		snprintf(key, sizeof(key), "%d", (int)i);
-		set_timer(recorder, key, i, INTERVAL);
-	}
-	set_timer(recorder, "pending", 101, INTERVAL * 2);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	gate_open(&recorder->gate);
-	settle(recorder);
-	assert_executed_at(recorder, 1, INTERVAL);
-	for (uintptr_t i = 2; i <= 101; i++)
-		assert_released(recorder, i, TW_STOPPED);
-	assert_int_equal(stats_of_wheel(recorder->wheel).stopped, 100);
-	assert_int_equal(stats_of_wheel(recorder->wheel).unfinished, 0);
-}
+SCRIPT(pool, advance_and_flush_do_not_wait_for_tasks,
+       "set next 2; hold a; set a 1; clock 1; reached a; clock 5; flush; left next = NOT_FOUND;"
+       "pending = 0; events = 1; go a; idle -> a@1 next@6/2",
+       .workers = 1)
+SCRIPT(pool, tasks_not_begun_at_stop_are_released_and_do_not_run,
+       "hold a; set a 1; clock 1; reached a; set b 1; set c 1; after p 1; set d 2; clock 1; stop;"
+       "go a; idle -> a@1 b:stopped c:stopped p:stopped d:stopped;"
+       "counts = set 5 fired 1 stopped 4 begun 1 ended 1",
+       .workers = 1)
 
 static void *stop_from_thread(void *wheel)
 {

@@ -51,6 +51,7 @@ struct script {
 	char events[EVENTS][TEXT];
 	size_t event_count;
 	size_t compared;     /* events */
+	atomic_int met;      /* steps that meet */
 	atomic_bool is_over; /* no step of `in` is made */
 	atomic_bool is_wrong;
 	char wrong[4000];
@@ -223,7 +224,7 @@ static void come_back(struct thing *thing, const char *how)
 	for (const struct act *act = thing->acts; act < thing->acts + ACTS && act->steps; act++)
 		if (act->time == 0 || act->time == thing->times)
 			make_steps(script, act->steps, ",", false);
-	if (*how == '\0' && thing->is_held) {
+	if (thing->is_held) {
 		thing->is_held = false;
 		gate_pass(&thing->gate);
 	}
@@ -589,6 +590,38 @@ static enum tw_status call_stats(struct call *call)
 	return tw_get_stats(call->wheel, &stats);
 }
 
+/* Answers with the counts that are not 0. */
+static enum tw_status call_counts(struct call *call)
+{
+	struct tw_stats stats;
+	enum tw_status status = tw_get_stats(call->wheel, &stats);
+	const struct {
+		const char *name;
+		uint64_t number;
+	} counts[] = {{"set", stats.set},
+		      {"replaced", stats.replaced},
+		      {"moved", stats.moved},
+		      {"removed", stats.removed},
+		      {"fired", stats.fired},
+		      {"drained", stats.drained},
+		      {"stopped", stats.stopped},
+		      {"refused", stats.refused},
+		      {"pending", stats.pending},
+		      {"unfinished", stats.unfinished},
+		      {"running", stats.running},
+		      {"begun", stats.lateness.count},
+		      {"ended", stats.task_duration.count}};
+	size_t length = 0;
+
+	for (size_t i = 0; status == TW_OK && i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].number > 0)
+			length += (size_t)snprintf(call->answer + length,
+						   sizeof(call->answer) - length, "%s%s %llu",
+						   length > 0 ? " " : "", counts[i].name,
+						   (unsigned long long)counts[i].number);
+	return status;
+}
+
 static void ignore_text(void *context, const char *text, size_t size)
 {
 }
@@ -620,9 +653,23 @@ static enum tw_status call_hold(struct call *call)
 	return TW_OK;
 }
 
+/* Where the caller drives the wheel, one turn may not be the last before that. */
 static enum tw_status call_reached(struct call *call)
 {
-	gate_await(&call->thing->gate);
+	if (call->script->is_ordered)
+		gate_await(&call->thing->gate);
+	else
+		WAIT_UNTIL((may_fail(tw_flush(call->wheel)),
+			    sem_trywait(&call->thing->gate.reached) == 0));
+	return TW_OK;
+}
+
+static enum tw_status call_meet(struct call *call)
+{
+	int enough = atoi(call->words[1]);
+
+	atomic_fetch_add(&call->script->met, 1);
+	WAIT_UNTIL(atomic_load(&call->script->met) >= enough);
 	return TW_OK;
 }
 
@@ -648,7 +695,7 @@ static const struct verb {
 	{"hold", call_hold},       {"reached", call_reached}, {"go", call_go},
 	{"now", call_now},         {"events", call_events},   {"walk", call_walk},
 	{"cron", call_cron},       {"until", call_until},     {"stats", call_stats},
-	{"metrics", call_metrics},
+	{"metrics", call_metrics}, {"meet", call_meet},       {"counts", call_counts},
 };
 
 const struct script_call wheel_calls[] = {
@@ -737,7 +784,7 @@ static const struct verb *read_call(struct call *call, char *text)
 	while (strcmp(verb->name, call->words[0]) != 0)
 		assert(++verb < verbs + sizeof(verbs) / sizeof(verbs[0]));
 	if (call->count > 1 && verb->call != call_clock && verb->call != call_pass &&
-	    verb->call != call_until)
+	    verb->call != call_until && verb->call != call_meet)
 		call->thing = find_thing(call->script, call->words[1]);
 	return verb;
 }

@@ -26,7 +26,10 @@
  *     pass 9         9 ticks, one call each; advance 9: in one call
  *     clock 9        in one call, waiting for no task
  *     idle, wait     wait for tasks; wait: also for the number of events that is written
- *     hold p         the next run of p stops; reached p waits for it, go p lets it go on
+ *     counts         the counts of tw_get_stats that are not 0: set 2 moved 1; begun and ended:
+ *                    those of the latenesses and durations
+ *     hold p         p stops when it comes back next; reached p waits for it, go p lets it go on
+ *     meet 3         waits until three steps have met, here or in other threads
  *     in p: stop p = RUNNING, set b 3     the steps are made when p comes back, here and each time
  *     in p 2: ...                         and these at its second time
  */
