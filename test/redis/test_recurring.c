@@ -29,11 +29,13 @@ STEPS(same_beginning_in_the_past_means_the_same_times,
       "add a every 1h at -10h1s = 59m59s; add a every 1h at -10h1s = 59m59s;"
       "get a due = 59m59s; stats tasks = 1; add a every 1h at -10h1s mode new = EXISTS;"
       "add b every 1h at -10h1s mode replace = NOT_FOUND; stats recurring = 1")
+/* The first time is no multiple of the period since 1970. */
 STEPS(same_period_again_keeps_the_occurrence,
-      "add a every 1h in 1h missed skip = 1h; add a every 1h missed skip body new = 1h;"
-      "get a due body = 1h new; move a = 0; add a every 1h missed skip = 1h; claim = a#1;"
-      "add a every 1h in 1h missed skip = 1h; retry a why busy;"
-      "add a every 1h at -9h missed skip = 1h; claim = a#2; done a; get a due = 2h")
+      "clock 1s; add a every 1h in 1h missed skip = 1h1s;"
+      "add a every 1h missed skip body new = 1h1s; get a due body = 1h1s new; move a = 1s;"
+      "add a every 1h missed skip = 1h1s; claim = a#1;"
+      "add a every 1h in 1h missed skip = 1h1s; retry a why busy;"
+      "add a every 1h at -8h59m59s missed skip = 1h1s; claim = a#2; done a; get a due = 2h1s")
 STEPS(another_rhythm_begins_again,
       "add a every 1h in 1h; move a; claim = a; add a every 2h in 2h = 2h; done a = STALE;"
       "add b every 1h in 1h; move b; claim = b; add b every 1h in 1m = 1m; done b = STALE;"

@@ -296,16 +296,6 @@ struct found find_dead(struct tw_redis *redis, const char *key)
 	return search.found;
 }
 
-int64_t make_overdue(struct fixture *test, const char *key, tw_duration ago)
-{
-	int64_t due_ms = redis_server_now(&test->server) - ago / TW_MILLISECOND;
-
-	freeReplyObject(redis_server_ask(&test->server, "ZADD {tw/%s/%u}due %lld %s",
-					 test->name_space, shard_of(test->redis, key),
-					 (long long)due_ms, key));
-	return due_ms;
-}
-
 struct tw_redis_stats stats_of(struct tw_redis *redis)
 {
 	struct tw_redis_stats stats = {0};

@@ -104,9 +104,6 @@ struct found {
 struct found find_task(struct tw_redis *redis, const char *key);
 struct found find_dead(struct tw_redis *redis, const char *key);
 
-/* Makes the key's task due that long ago, as an outage would leave it. Returns the due time. */
-int64_t make_overdue(struct fixture *test, const char *key, tw_duration ago);
-
 struct tw_redis_stats stats_of(struct tw_redis *redis);
 
 #endif

@@ -56,13 +56,9 @@ static void environment_make(const struct program_environment *environment, char
 static void streams_set(const struct program *program,
 			const struct program_environment *environment)
 {
-	int standard_output = program->output;
-
 	if (environment->terminal)
 		return;
-	if (environment->standard_output)
-		standard_output = open(environment->standard_output, O_WRONLY);
-	dup2(standard_output, 1);
+	dup2(program->output, 1);
 	dup2(program->output, 2);
 }
 

@@ -27,7 +27,6 @@ struct program_environment {
 	const char *password;
 	/* If not NULL, its streams are a terminal of this size. */
 	const struct winsize *terminal;
-	const char *standard_output; /* the path of a file for standard output alone, or NULL */
 };
 
 void program_start(struct program *program, const struct program_environment *environment,
