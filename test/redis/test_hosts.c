@@ -174,7 +174,7 @@ TEST(opened, host_that_is_down_is_tried_by_one_request_at_a_time)
 		add(1, 3);
 		back = assert_put_off(2, 3);
 		assert_int_equal(begin(), -1);
-		assert_in_range(back - now, 1500 * ms, 15200 * ms);
+		assert_in_range(back - now, 1200 * ms, 15200 * ms);
 		assert_true(back - now <= (now - begun) / 5 + 2500 * ms);
 		/* The one that waits here is first, and the others find whether it was answered. */
 		now = back - 200 * ms;

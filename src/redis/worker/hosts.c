@@ -271,7 +271,7 @@ struct run *hosts_take(struct hosts *hosts, tw_duration now, unsigned spare)
 		host->begun = now;
 		if (!host->unanswered) {
 			host->unanswered = now;
-			host->try_at = now + host_patience(host) + away_min;
+			host->try_at = now + patience;
 		}
 		if (host_is_away(host, now)) {
 			host_try_later(hosts, host, now);
