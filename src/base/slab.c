@@ -146,7 +146,7 @@ static void slab_list(struct slab *slab, struct chunk *chunk)
 /* Lists a chunk again whose pages have changed. */
 static void slab_list_again(struct slab *slab, struct chunk *chunk)
 {
-	if (chunk->list == (int)chunk_list(chunk))
+	if (chunk->list == chunk_list(chunk))
 		return;
 	list_remove(&chunk->link);
 	slab_list(slab, chunk);

@@ -61,6 +61,16 @@ enum page_set {
 	PAGE_SETS
 };
 
+/* A slab lists its chunks by what they are good for; blocks are taken from the first three. */
+enum slab_list {
+	SLAB_USABLE, /* they have present pages with free blocks, and no empty ones */
+	SLAB_EMPTY,  /* they have empty pages */
+	SLAB_SPARSE, /* they have neither, but absent pages */
+	SLAB_BLANK,  /* all of their pages are absent; the first chunk is sparse then */
+	SLAB_FULL,   /* they have no free blocks */
+	SLAB_LISTS
+};
+
 /*
  * A chunk is blocks of one size on pages; no block lies on two. A page is absent, empty, or has
  * blocks in use. An absent page was never touched, or went back to the system and reads as zero. An
@@ -76,8 +86,8 @@ struct chunk {
 	_Atomic uint64_t floor;
 	bool is_small; /* the kernel uses small pages */
 	/* Written with each page's first and last block. */
-	_Alignas(CACHE_LINE) int list; /* enum slab_list */
-	uint32_t present;              /* pages that are not absent, without the header's */
+	_Alignas(CACHE_LINE) enum slab_list list;
+	uint32_t present; /* pages that are not absent, without the header's */
 	uint32_t counts[PAGE_SETS];
 	uint64_t sets[CHUNK_WORDS][PAGE_SETS];
 	/* Written with each block: a bit for each free block of a page. */
@@ -114,16 +124,6 @@ static inline size_t chunk_number(const void *block, size_t block_size)
 
 	return offset / CHUNK_PAGE * CHUNK_PAGE_BLOCKS + offset % CHUNK_PAGE / block_size;
 }
-
-/* A slab lists its chunks by what they are good for; blocks are taken from the first three. */
-enum slab_list {
-	SLAB_USABLE, /* they have present pages with free blocks, and no empty ones */
-	SLAB_EMPTY,  /* they have empty pages */
-	SLAB_SPARSE, /* they have neither, but absent pages */
-	SLAB_BLANK,  /* all of their pages are absent; the first chunk is sparse then */
-	SLAB_FULL,   /* they have no free blocks */
-	SLAB_LISTS
-};
 
 enum { SLAB_STRIPES = 16, SLAB_STRIPE_PAGES = 16 };
 

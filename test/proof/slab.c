@@ -251,7 +251,8 @@ static void judge(void)
 			struct chunk *chunk = list_entry(link, struct chunk, link);
 
 			met += judge_chunk(chunk, &empty);
-			assert(chunk->list == i && chunk_list(chunk) == (enum slab_list)i);
+			assert(chunk->list == (enum slab_list)i &&
+			       chunk_list(chunk) == chunk->list);
 			present += chunk->present;
 			count++;
 		}
