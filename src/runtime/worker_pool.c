@@ -154,12 +154,12 @@ struct worker_pool {
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	struct lane lanes[JOB_LANES];
-	_Atomic uint64_t batches_taken; /* the watcher reads it without the lock */
-	struct list sleepers;           /* the watcher first, the worker that fell asleep last */
-	struct sleeper watching;        /* the watcher also waits at its `wake` for other news */
-	uint64_t rests;                 /* how often a worker has fallen asleep */
-	size_t threads;                 /* slots that are taken */
-	size_t live;                    /* workers that are not ending */
+	uint64_t batches_taken;
+	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
+	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
+	uint64_t rests;          /* how often a worker has fallen asleep */
+	size_t threads;          /* slots that are taken */
+	size_t live;             /* workers that are not ending */
 	bool has_left;
 	struct thread left; /* the thread that ended last; it is to be joined */
 	bool ending;
@@ -384,12 +384,12 @@ static bool worker_take_batch(struct worker *worker)
 	struct timer *first;
 
 	pthread_mutex_lock(&pool->lock);
-	if (bulk->first && (!lane->first || counter_read(&pool->batches_taken) % BULK_SHARE == 0))
+	if (bulk->first && (!lane->first || pool->batches_taken % BULK_SHARE == 0))
 		lane = bulk;
 	first = lane->first;
 	if (first) {
 		lane->first = timer_or_null(first->link.previous);
-		counter_add(&pool->batches_taken, 1);
+		pool->batches_taken++;
 	}
 	pthread_mutex_unlock(&pool->lock);
 	if (first)
@@ -617,33 +617,16 @@ static bool worker_pool_lacks_worker(struct worker_pool *pool)
 	return lacks_worker;
 }
 
-/* Sleeps until the pool lacks a worker. Returns false at the pool's end. */
-static bool worker_pool_await_lack(struct worker_pool *pool)
-{
-	bool goes_on;
-
-	pthread_mutex_lock(&pool->lock);
-	while (!pool->ending && !worker_pool_lacks_worker(pool))
-		(void)condition_wait(&pool->watching.wake, &pool->lock, TW_FOREVER);
-	goes_on = !pool->ending;
-	pthread_mutex_unlock(&pool->lock);
-	return goes_on;
-}
-
-/* Sleeps for `time`. Returns whether the pool lacks a worker then, and none has slept meanwhile. */
+/* Sleeps for `time`. Returns whether the pool lacks a worker then, and none has slept meanwhile.
+ * Under the lock. */
 static bool worker_pool_lacks_still(struct worker_pool *pool, tw_duration time)
 {
 	tw_duration until = time_add(clock_read_real(CLOCK_MONOTONIC), time);
-	bool lacks_still;
-	uint64_t rests;
+	uint64_t rests = pool->rests;
 
-	pthread_mutex_lock(&pool->lock);
-	rests = pool->rests;
 	while (!pool->ending && condition_wait(&pool->watching.wake, &pool->lock, until))
 		continue;
-	lacks_still = rests == pool->rests && worker_pool_lacks_worker(pool);
-	pthread_mutex_unlock(&pool->lock);
-	return lacks_still;
+	return rests == pool->rests && worker_pool_lacks_worker(pool);
 }
 
 /* Returns the number of workers that compute or wait for a processor. The system does not know
@@ -657,36 +640,50 @@ static size_t worker_pool_running(const struct worker_pool *pool)
 	return running;
 }
 
-/* Starts workers while the pool lacks some, and few run. */
+/* Starts workers while the pool lacks some, and few run. Under the lock, which it gives up
+ * meanwhile. */
 static void worker_pool_grow(struct worker_pool *pool)
 {
-	size_t processors = processors_available();
 	tw_duration pause = pool->patience;
 	tw_duration taken_at = 0;
 	uint64_t taken = UINT64_MAX; /* batches, when that was looked at */
-	size_t running = worker_pool_running(pool);
+	size_t processors;
+	size_t running;
 
+	pthread_mutex_unlock(&pool->lock);
+	processors = processors_available();
+	running = worker_pool_running(pool);
+	pthread_mutex_lock(&pool->lock);
 	while (worker_pool_lacks_still(pool, pause)) {
 		tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 		size_t before = running;
 		size_t most;
 
-		running = worker_pool_running(pool);
-		if (taken != counter_read(&pool->batches_taken)) {
-			taken = counter_read(&pool->batches_taken);
+		if (taken != pool->batches_taken)
 			taken_at = now;
-		}
+		taken = pool->batches_taken;
+		pthread_mutex_unlock(&pool->lock);
+		running = worker_pool_running(pool);
 		most = processors + (now - taken_at >= stall_time ? STALL_WORKERS : 0);
 		pause = long_pause;
 		if (running < most && (before >= most || worker_pool_start_worker(pool) == 0))
 			pause = short_pause;
+		pthread_mutex_lock(&pool->lock);
 	}
 }
 
 static void *worker_pool_watch(void *argument)
 {
-	while (worker_pool_await_lack(argument))
-		worker_pool_grow(argument);
+	struct worker_pool *pool = argument;
+
+	pthread_mutex_lock(&pool->lock);
+	while (!pool->ending) {
+		if (worker_pool_lacks_worker(pool))
+			worker_pool_grow(pool);
+		else
+			(void)condition_wait(&pool->watching.wake, &pool->lock, TW_FOREVER);
+	}
+	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No wake-up is lost: a thread that sleeps until another has done something goes on, 100,000 times
- * in a row. A sleeper whose wake-up was lost would sleep until its deadline, and the test counts
- * that.
+ * No wake-up is lost: a thread that sleeps until others have done something goes on, each time. A
+ * sleeper whose wake-up was lost would sleep until its deadline, and the test counts that. All
+ * orders of threads are proof/event_count.c's.
  */
 #include "support/test.h"
 
@@ -86,12 +86,15 @@ TEST(clocks, notification_of_one_awake_is_not_kept_for_its_next_sleep)
 	assert_true(now_of(event) >= deadline);
 }
 
+/* The clock's 0 is a deadline like any other, and ends any alarm set before. */
 TEST(clocks, sleep_ends_at_its_deadline_and_not_before)
 {
+	static const tw_duration past[] = {0, -1, -TW_SECOND, -TW_FOREVER};
 	struct event *event = *state;
 
-	for (int i = -2; i < 10; i++) {
-		tw_duration deadline = now_of(event) + i * TW_MILLISECOND / 2;
+	for (int i = 0; i < 14; i++) {
+		tw_duration deadline =
+			i < 4 ? past[i] : now_of(event) + (i - 6) * TW_MILLISECOND / 2;
 
 		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, deadline);
 		event_count_wait(&event->count, deadline);
@@ -156,94 +159,8 @@ TEST(clocks, nap_is_ended_only_by_a_notifier_for_naps)
 	sleeper_end(&sleeper);
 }
 
-static void sleep_until_the_past(void *argument)
-{
-	static const tw_duration past[] = {0, -1, -TW_SECOND, -TW_FOREVER};
-	struct sleeper *sleeper = argument;
-
-	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
-		event_count_prepare(&sleeper->event->count, EVENT_COUNT_SLEEPING, past[i]);
-		event_count_wait(&sleeper->event->count, past[i]);
-	}
-}
-
-/* The clock's 0 is a deadline like any other, and ends any alarm set before. */
-TEST(clocks, deadline_at_or_before_0_is_no_sleep)
-{
-	struct event *event = *state;
-	struct sleeper sleeper = {.event = event};
-
-	blocked_call_start(&sleeper.call, sleep_until_the_past, &sleeper);
-	sleeper_end(&sleeper);
-}
-
 /* A sleep longer than this has lost its wake-up. */
 static const tw_duration lost_after = 20 * TW_SECOND;
-
-struct player {
-	struct event *event; /* this player's event */
-	_Atomic uint64_t *ball;
-	struct event *others;
-	uint64_t parity; /* parity of the numbers this player waits for */
-	uint64_t throws;
-	uint64_t lost;
-};
-
-/* Waits until the ball shows `number`, and counts sleeps that no notification ended. */
-static void wait_for_ball(struct player *player, uint64_t number)
-{
-	while (atomic_load(player->ball) != number) {
-		tw_duration deadline = now_of(player->event) + lost_after;
-
-		event_count_prepare(&player->event->count,
-				    number % 4 < 2 ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING,
-				    deadline);
-		if (atomic_load(player->ball) == number) {
-			event_count_cancel(&player->event->count);
-			return;
-		}
-		event_count_wait(&player->event->count, deadline);
-		player->lost += now_of(player->event) >= deadline;
-	}
-}
-
-static void *play(void *argument)
-{
-	struct player *player = argument;
-
-	for (uint64_t i = 0; i < player->throws && player->lost == 0; i++) {
-		wait_for_ball(player, 2 * i + player->parity);
-		atomic_store(player->ball, 2 * i + player->parity + 1);
-		event_count_notify(&player->others->count, EVENT_COUNT_NAPPING);
-	}
-	return NULL;
-}
-
-TEST(clocks, ping_pong_loses_no_wake_up)
-{
-	const struct event *event = *state;
-	uint64_t throws = TEST_SHARE_OF(event->boottime ? 20000 : 100000);
-	struct event events[2];
-	_Atomic uint64_t ball = 0;
-	struct player players[2];
-	pthread_t second;
-
-	for (int i = 0; i < 2; i++)
-		event_open(&events[i], &event->boottime);
-	for (uint64_t i = 0; i < 2; i++)
-		players[i] = (struct player){.event = &events[i],
-					     .ball = &ball,
-					     .others = &events[1 - i],
-					     .parity = i,
-					     .throws = throws};
-	assert_int_equal(pthread_create(&second, NULL, play, &players[1]), 0);
-	play(&players[0]);
-	pthread_join(second, NULL);
-	assert_int_equal(players[0].lost + players[1].lost, 0);
-	assert_int_equal(atomic_load(&ball), 2 * throws);
-	for (int i = 0; i < 2; i++)
-		event_count_destroy(&events[i].count);
-}
 
 enum { NOTIFIERS = 3 };
 
@@ -363,35 +280,20 @@ TEST(clocks, announcement_that_was_not_cancelled_is_accounted_for)
 	assert_int_equal(atomic_load(&event->count.rings), 2);
 }
 
+/* The clock's 0 is a deadline like any other. */
 TEST(clocks, descriptor_is_readable_from_the_deadline_on)
-{
-	struct event *event = *state;
-	int descriptor;
-
-	descriptor = descriptor_of(event);
-	for (int i = -2; i < 10; i++) {
-		tw_duration deadline = now_of(event) + i * TW_MILLISECOND / 2;
-
-		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, deadline);
-		assert_true(is_readable(descriptor, -1));
-		assert_true(now_of(event) >= deadline);
-		event_count_cancel(&event->count);
-		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
-		assert_false(is_readable(descriptor, 0));
-		event_count_cancel(&event->count);
-	}
-}
-
-TEST(clocks, descriptor_is_readable_for_a_deadline_at_or_before_0)
 {
 	static const tw_duration past[] = {1, 0, -1, -TW_SECOND, -TW_FOREVER};
 	struct event *event = *state;
 	int descriptor;
 
 	descriptor = descriptor_of(event);
-	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
-		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, past[i]);
+	for (int i = 0; i < 10; i++) {
+		tw_duration deadline = i < 5 ? past[i] : now_of(event) + i * TW_MILLISECOND / 2;
+
+		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, deadline);
 		assert_true(is_readable(descriptor, 10000));
+		assert_true(now_of(event) >= deadline);
 		event_count_cancel(&event->count);
 		event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
 		assert_false(is_readable(descriptor, 0));

@@ -182,44 +182,6 @@ TEST(once, each_seed_is_drawn_afresh)
 	}
 }
 
-/* Measures how often a flip of an input bit flips an output bit, over all pairs and for the best
- * and the worst pair. */
-static void assert_avalanche(struct random *random, size_t size, int trials)
-{
-	uint32_t flips[32] = {0};
-	unsigned char key[LONGEST];
-	double of_all = 8.0 * (double)size * trials;
-
-	for (size_t bit = 0; bit < 8 * size; bit++) {
-		uint32_t of_bit = 0;
-
-		for (int trial = 0; trial < trials; trial++) {
-			struct key_hash_seed seed = random_seed(random);
-			uint32_t changed;
-
-			fill_randomly(random, key, size);
-			changed = key_hash(&seed, key, size);
-			flip(key, bit);
-			changed ^= key_hash(&seed, key, size);
-			of_bit += (uint32_t)__builtin_popcount(changed);
-			for (int i = 0; i < 32; i++)
-				flips[i] += changed >> i & 1;
-		}
-		assert_in_range(of_bit * 100 / (uint32_t)(trials * 32), 45, 55);
-	}
-	for (int i = 0; i < 32; i++)
-		assert_in_range((uint32_t)(flips[i] * 100.0 / of_all), 44, 55);
-}
-
-TEST(once, every_bit_of_the_key_changes_half_of_the_bits_of_the_hash)
-{
-	static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 64, 100};
-	struct random random = random_from(seed_choose(), 1);
-
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		assert_avalanche(&random, sizes[i], 400);
-}
-
 enum { BUCKET_BITS = 12, BUCKETS = 1 << BUCKET_BITS, KEYS = 16 * BUCKETS };
 
 typedef size_t make_key(uint64_t number, unsigned char key[LONGEST]);
@@ -228,14 +190,6 @@ static size_t key_of_8_bytes(uint64_t number, unsigned char key[LONGEST])
 {
 	memcpy(key, &number, sizeof(number));
 	return sizeof(number);
-}
-
-static size_t key_of_4_bytes(uint64_t number, unsigned char key[LONGEST])
-{
-	uint32_t half = (uint32_t)number;
-
-	memcpy(key, &half, sizeof(half));
-	return sizeof(half);
 }
 
 static size_t key_of_3_bytes(uint64_t number, unsigned char key[LONGEST])
@@ -300,8 +254,8 @@ static void fill_buckets(struct random *random, make_key *make)
 
 TEST(once, keys_that_count_fill_buckets_evenly)
 {
-	static make_key *const makes[] = {key_of_8_bytes,         key_of_4_bytes, key_of_3_bytes,
-					  key_in_steps_of_a_page, key_in_decimal, key_of_a_path};
+	static make_key *const makes[] = {key_of_8_bytes, key_of_3_bytes, key_in_steps_of_a_page,
+					  key_in_decimal, key_of_a_path};
 	struct random random = random_from(seed_choose(), 1);
 
 	for (size_t i = 0; i < sizeof(makes) / sizeof(makes[0]); i++)
