@@ -66,6 +66,9 @@ STEPS(limits_of_the_namespace_that_are_lifted_hold_up_nothing, LIFTED("''", ""))
 	"done u; done v; done w; done x; pass 1m; limits " limited "; claim = none; keys = " left
 STEPS(rate_of_a_group_is_what_begins_in_a_time, RATE_OF("a", " group a", "1"))
 STEPS(rate_of_the_namespace_is_what_begins_in_a_time, RATE_OF("''", "", "0"))
+STEPS(tenth_of_a_fast_rate_may_begin_at_once,
+      "limits a rate 40/1s; add u group a , v group a , w group a , x group a , y group a;"
+      "claim = u v w x; next = 25ms; pass 25ms; claim = y")
 
 STEPS(default_limits_each_group_without_limits,
       "limits * running 1; limits own running 2; add a1 group a , a2 group a , b1 group b ,"
