@@ -400,15 +400,15 @@ static bool worker_take_batch(struct worker *worker)
 /* Claims a job of the worker, and wakes a sleeper, if there is one, for what that leaves. */
 static struct timer *worker_claim_from(struct worker *worker)
 {
-	struct worker_pool *pool = worker->pool;
 	struct timer *timer = batch_claim(&worker->batch);
 
-	/* seq_cst: after the batch was filled; pairs with worker_pool_set_asleep(). */
+	/* Without a job nothing else of the slot is read: another thread may be taking it.
+	 * seq_cst: after the batch was filled; pairs with worker_pool_set_asleep(). */
 	if (timer && !batch_is_empty(&worker->batch) &&
-	    atomic_load_explicit(&pool->has_sleepers, memory_order_seq_cst)) {
-		pthread_mutex_lock(&pool->lock);
-		(void)worker_pool_wake(pool);
-		pthread_mutex_unlock(&pool->lock);
+	    atomic_load_explicit(&worker->pool->has_sleepers, memory_order_seq_cst)) {
+		pthread_mutex_lock(&worker->pool->lock);
+		(void)worker_pool_wake(worker->pool);
+		pthread_mutex_unlock(&worker->pool->lock);
 	}
 	return timer;
 }
