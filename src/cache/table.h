@@ -244,18 +244,20 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *table_find(
 	const struct table *table, uint64_t hash, const void *key, size_t size,
 	_Atomic uint64_t **slot)
 {
-	for (size_t n = 0;; n++) {
-		struct bucket *bucket = table_bucket(table, (uint32_t)hash + n);
+	for (size_t number = (uint32_t)hash;;) {
+		struct bucket *bucket = table_bucket(table, number);
 		unsigned matches = bucket_matches(bucket, hash);
 
 		for (; __builtin_expect(matches != 0, 1); matches &= matches - 1) {
-			struct tw_cache_entry *entry = bucket_first(bucket, matches);
+			struct tw_cache_entry *entry;
 
 			*slot = &bucket->slots[__builtin_ctz(matches)];
+			entry = slot_entry(slot_load(*slot));
 			if (__builtin_expect(entry && entry_has_key(entry, key, size), 1))
 				return entry;
 		}
-		if (!bucket_was_passed(bucket) || n == table->mask)
+		if (__builtin_expect(!bucket_was_passed(bucket), 1) ||
+		    number++ - (uint32_t)hash == table->mask)
 			return NULL;
 	}
 }
