@@ -101,21 +101,6 @@ CACHED_BY(inline_and_threads, lookups_and_later_deadlines_file_nothing,
 	}
 }
 
-CACHED_BY(inline, table_of_a_cache_that_was_large_becomes_small, open_one_shard(*state, 0, -1))
-{
-	struct tw_cache *cache = recorder->cache;
-
-	for (int key = 0; key < 20 * KEYS; key++)
-		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
-	for (int key = 0; key < 20 * KEYS; key++)
-		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
-	for (int key = 0; key < 10 * SPARE; key++) {
-		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
-		assert_status(tw_cache_delete(cache, &key, sizeof(key)), TW_OK);
-	}
-	assert_true(cache->shards[0].table->mask < 64);
-}
-
 struct world {
 	struct cache_recorder *recorder;
 	struct random random;

@@ -70,61 +70,6 @@ TEST(inline, buckets_whose_keys_are_gone_were_passed_by_nobody)
 	cache_recorder_close(recorder);
 }
 
-TEST(once, matches_are_the_slots_with_the_tag)
-{
-	struct random random = random_from(seed_choose(), 0);
-
-	for (int round = 0; round < 20000; round++) {
-		/* The tags differ in one bit or not at all, of both signs. */
-		uint64_t hash = random_next(&random);
-		struct bucket bucket;
-		unsigned expected = 0;
-
-		for (int i = 0; i < BUCKET_SLOTS; i++) {
-			uint64_t tag =
-				hash >> 48 ^ (random_once_in(&random, 2)
-						      ? UINT64_C(1) << random_below(&random, 16)
-						      : 0);
-
-			atomic_init(&bucket.slots[i], tag << 48 | random_next(&random) >> 16);
-			expected |= (unsigned)(tag == hash >> 48) << i;
-		}
-		assert_int_equal(bucket_matches(&bucket, hash), expected);
-	}
-}
-
-/* Entries of one hash are in several buckets, and each is removed when it is met. */
-TEST(once, all_entries_of_a_hash_are_met_once)
-{
-	enum { SAME = 50, OTHERS = 20 };
-	static _Alignas(16) struct tw_cache_entry entries[SAME + OTHERS];
-	static bool is_met[SAME + OTHERS];
-	const uint64_t hash = UINT64_C(0x8001000000000007);
-	struct table *old = NULL;
-	struct table *table;
-	struct tw_cache_entry *entry;
-	struct table_walk walk;
-	int met = 0;
-
-	table = table_new(&old, 96);
-	assert_non_null(table);
-	for (int i = 0; i < SAME + OTHERS; i++) {
-		/* The others differ in bits that the slot does not keep. */
-		entries[i].hash = (uint32_t)hash + (i < SAME ? 0 : 0x10000u);
-		table_add(table, hash, &entries[i]);
-	}
-	walk = table_walk_begin(table, hash);
-	while ((entry = table_walk_on(table, &walk))) {
-		assert_in_range(entry - entries, 0, SAME - 1);
-		assert_false(is_met[entry - entries]);
-		is_met[entry - entries] = true;
-		if (met++ % 2 == 0)
-			table_remove(table, walk.slot);
-	}
-	assert_int_equal(met, SAME);
-	tables_free(table);
-}
-
 /* Returns the next key from *key on whose hash has that tag. */
 static uint64_t find_tagged(const struct tw_cache *cache, uint64_t tag, uint64_t *key)
 {
