@@ -3,9 +3,9 @@
  * The wheel is the part that both layouts share. A timer is in one of these places:
  *
  *   a slot   until the slot comes up
- *   coming   after its slot came up, to be re-filed if it is not due
+ *   coming   after a coarser slot came up, to be re-filed; not in an ordered wheel
  *   due      after its slot came up, to expire if it is due
- *   late     left over from `due` when a later tick came; not in an ordered wheel
+ *   rest     left over from `due` when a later tick came; in an ordered wheel after a slot came up
  *   next     due, on the way to `due`; only in an ordered wheel
  *
  * Invariants:
@@ -13,28 +13,28 @@
  *   no timer in a slot is due
  *   the timers in an ordered wheel's `due` and `next` are due, and those in `due` are in order
  *
- * A slot comes up as a whole list. wheel_expire() examines its timers one by one, a bounded number
- * a call, so that a crowded slot stalls nothing else. The lists in `coming` take turns, so that a
- * crowd in one does not delay the others. A timer examined too early, because it was moved to a
- * later tick or comes from a coarser slot, is filed again by its deadline. So a move to a later
- * tick touches neither the lists nor the cache line with the links: it rewrites the deadline, and
- * the slot comes up early.
+ * A slot comes up as a whole list. wheel_expire() examines its timers a bounded number a call, so
+ * that a crowded slot stalls nothing else: those in `due` first, those in `rest` last. The lists
+ * in `coming` take turns, so that a crowd in one does not delay the others. A timer examined too
+ * early, because it was moved to a later tick or comes from a coarser slot, is filed again by its
+ * deadline. So a move to a later tick touches neither the lists nor the cache line with the links:
+ * it rewrites the deadline, and the slot comes up early.
  *
  * Two moves to a later tick file the timer again at once, because early might not be early enough.
  * A wheel that is advanced while busy examines a timer in a crowd after those that became due
  * later, and wheel_next_tick() does not know of it. The first such move is that of a timer that is
- * due: it may lie in `due` or `late`. The second is a move by less than the patience: the slot may
+ * due: it may lie in `due` or `rest`. The second is a move by less than the patience: the slot may
  * come up at the old tick and no sooner. All other moves leave time to examine the timer: the
  * patience, or, in a coarser slot, the span by which the slot comes up early. In an ordered wheel
  * no timer overtakes, so there each move to a later tick rewrites only the deadline.
  *
- * Order: an ordered wheel expires one batch after the other. Every slot that comes up goes to
- * `coming`, whose timers are examined in bounded steps. Those that are due are added to `next`, and
- * so are timers that become due by a command. When `due` is empty, `next` is sorted in one step and
- * becomes `due`. The tasks of a batch take longer than its sort, and run one after the other in any
- * case. Slots are not filled in the order of commands, since an older timer may come down from a
- * coarser slot after a newer one was filed. So each command gives its timer the next sequence
- * number, which decides between equal deadlines.
+ * Order: an ordered wheel expires one batch after the other. The timers of each slot that comes up
+ * are examined in bounded steps. Those that are due are added to `next`, and so are timers that
+ * become due by a command. When `due` is empty, `next` is sorted in one step and becomes `due`.
+ * The tasks of a batch take longer than its sort, and run one after the other in any case. Slots
+ * are not filled in the order of commands, since an older timer may come down from a coarser slot
+ * after a newer one was filed. So each command gives its timer the next sequence number, which
+ * decides between equal deadlines.
  */
 #include "wheel.h"
 
@@ -45,9 +45,10 @@
 #include "wheel_layout.h"
 
 /* In an ordered wheel these timers, re-filed or found due, count as one timer handled. */
-enum { COMING_STEPS = 8 };
+enum { GATHERED = 8 };
 /* Timers examined in one list to re-file before the turn passes to the next list. */
 enum { COMING_SHARE = 16 };
+
 /* Makes `tick` the present tick. TW_FOREVER is not now, also at the end of time. */
 static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 {
@@ -80,11 +81,11 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 		wheel->early_after = (tw_duration)(wheel->levels.window - 1) * ticks->interval;
 	wheel->due_until = INT64_MIN;
 	list_init(&wheel->due);
-	list_init(&wheel->late);
-	list_init(&wheel->next);
-	wheel->is_sorted = true;
+	list_init(&wheel->rest);
 	for (int i = 0; i < WHEEL_COMING; i++)
 		list_init(&wheel->coming[i]);
+	list_init(&wheel->next);
+	wheel->is_sorted = true;
 	wheel_set_now(wheel, 0);
 	return wheel;
 }
@@ -178,18 +179,13 @@ void wheel_remove(struct timer *timer)
 	list_remove(&timer->link);
 }
 
-/*
- * Returns a list of timers to re-file, or NULL. The lists take turns, so that a crowd in one does
- * not delay the others.
- */
-static __attribute__((noinline)) struct list *wheel_find_coming(struct wheel *wheel)
+/* Returns the list of timers to re-file whose turn it is, or NULL if there are none. */
+static __attribute__((noinline)) struct list *wheel_next_coming(struct wheel *wheel)
 {
 	while (wheel->coming_used != 0) {
 		uint64_t from = wheel->coming_used >> wheel->coming_turn << wheel->coming_turn;
 		unsigned turn = (unsigned)__builtin_ctzll(from ? from : wheel->coming_used);
 
-		if (turn != wheel->coming_turn)
-			wheel->coming_seen = 0;
 		wheel->coming_turn = turn;
 		if (!list_is_empty(&wheel->coming[turn]))
 			return &wheel->coming[turn];
@@ -198,19 +194,11 @@ static __attribute__((noinline)) struct list *wheel_find_coming(struct wheel *wh
 	return NULL;
 }
 
-/* Returns what wheel_find_coming() returns, fast in the usual case that there is none. */
-static inline struct list *wheel_next_coming(struct wheel *wheel)
-{
-	return wheel->coming_used != 0 ? wheel_find_coming(wheel) : NULL;
-}
-
 bool wheel_is_busy(struct wheel *wheel)
 {
-	if (wheel->ordered)
-		return wheel->coming_used != 0 || !list_is_empty(&wheel->due) ||
-		       !list_is_empty(&wheel->next);
-	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->late) ||
-	       wheel_next_coming(wheel);
+	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->rest) ||
+	       !list_is_empty(&wheel->next) ||
+	       (wheel->coming_used != 0 && wheel_next_coming(wheel));
 }
 
 bool wheel_has_due(const struct wheel *wheel)
@@ -220,7 +208,7 @@ bool wheel_has_due(const struct wheel *wheel)
 
 void wheel_put_off(struct wheel *wheel)
 {
-	list_append_all(&wheel->late, &wheel->due);
+	list_append_all(&wheel->rest, &wheel->due);
 }
 
 uint64_t wheel_next_tick(struct wheel *wheel)
@@ -245,29 +233,6 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 		return;
 	wheel_put_off(wheel);
 	wheel_begin_tick(wheel, tick);
-}
-
-/* Returns the first timer of a list to re-file, and counts the list's turn. */
-static struct timer *wheel_look_at_coming(struct wheel *wheel, struct list *coming)
-{
-	if (++wheel->coming_seen % COMING_SHARE == 0)
-		wheel->coming_turn = (wheel->coming_turn + 1) % WHEEL_COMING;
-	return timer_of_link(coming->next);
-}
-
-/* Takes the first timer out of `coming`, a list to re-file. Prefetches the next one but one: the
- * next one's links are in the cache. */
-static void wheel_take_out(struct wheel *wheel, struct list *coming, struct timer *timer)
-{
-	struct list *next = timer->link.next;
-
-	list_remove(&timer->link);
-	if (next == coming) {
-		wheel->coming_used &= ~((uint64_t)1 << (coming - wheel->coming));
-		return;
-	}
-	prefetch_to_write(next->next);
-	prefetch_to_write(&timer_of_link(next->next)->deadline);
 }
 
 /* Merges two runs, which may be empty. */
@@ -333,28 +298,35 @@ static __attribute__((noinline)) void list_sort(struct list *list)
 	}
 }
 
+/* Cuts off the first timers of a list, up to `most`, and prefetches their deadlines, each a cache
+ * miss. Returns their number. */
+static size_t wheel_cut(struct list *list, struct timer **timers, size_t most)
+{
+	struct list *link = list->next;
+	size_t count = 0;
+
+	for (; count < most && link != list; link = link->next) {
+		timers[count] = timer_of_link(link);
+		prefetch_to_write(&timers[count++]->deadline);
+	}
+	list->next = link;
+	link->previous = list;
+	return count;
+}
+
 /* Examines timers that came up in an ordered wheel. Returns true while there are more. */
 static bool wheel_gather(struct wheel *wheel)
 {
-	unsigned left = COMING_STEPS;
+	struct timer *timers[GATHERED];
+	size_t count = wheel_cut(&wheel->rest, timers, GATHERED);
 
-	while (wheel->coming_used != 0) {
-		struct list *coming = &wheel->coming[__builtin_ctzll(wheel->coming_used)];
-		struct timer *timer = timer_of_link(coming->next);
-
-		if (list_is_empty(coming)) {
-			wheel->coming_used &= wheel->coming_used - 1;
-			continue;
-		}
-		if (left-- == 0)
-			return true;
-		wheel_take_out(wheel, coming, timer);
-		if (wheel_is_due(wheel, timer))
-			wheel_add_to_next(wheel, timer);
+	for (size_t i = 0; i < count; i++) {
+		if (wheel_is_due(wheel, timers[i]))
+			wheel_add_to_next(wheel, timers[i]);
 		else
-			wheel_place_in_slot(wheel, timer);
+			wheel_place_in_slot(wheel, timers[i]);
 	}
-	return false;
+	return !list_is_empty(&wheel->rest);
 }
 
 /* Begins the next batch of an ordered wheel, or takes a step towards it. */
@@ -380,36 +352,6 @@ struct timer *wheel_expire_next(struct wheel *wheel)
 	return link ? timer_of_link(link) : NULL;
 }
 
-/* Returns the list with the next timer to examine, or NULL: new due timers first, left-over timers
- * last. */
-static struct list *wheel_next_list(struct wheel *wheel)
-{
-	struct list *coming;
-
-	if (!list_is_empty(&wheel->due))
-		return &wheel->due;
-	coming = wheel_next_coming(wheel);
-	if (coming)
-		return coming;
-	return list_is_empty(&wheel->late) ? NULL : &wheel->late;
-}
-
-/* Cuts off the first timers of a list, up to `most`, and prefetches their deadlines, each a cache
- * miss. Returns their number. */
-static size_t wheel_cut(struct list *list, struct timer **timers, size_t most)
-{
-	struct list *link = list->next;
-	size_t count = 0;
-
-	for (; count < most && link != list; link = link->next) {
-		timers[count] = timer_of_link(link);
-		prefetch_to_write(&timers[count++]->deadline);
-	}
-	list->next = link;
-	link->previous = list;
-	return count;
-}
-
 /* Files the timers that are not due, and keeps the others in the array. Returns the number kept.
  * All of them must be in no list. */
 static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t count)
@@ -425,11 +367,15 @@ static size_t wheel_keep_due(struct wheel *wheel, struct timer **timers, size_t 
 	return kept;
 }
 
-/* Returns whether the timer should have expired at an earlier tick. */
-static bool wheel_is_overdue(const struct wheel *wheel, const struct timer *timer)
+/* Cuts off timers of lists to re-file, or where there are none, left-over timers. */
+static size_t wheel_cut_rest(struct wheel *wheel, struct timer **timers, size_t most)
 {
-	assert(wheel->now > 0);
-	return timer->deadline <= tick_time(&wheel->ticks, wheel->now - 1);
+	struct list *coming = wheel_next_coming(wheel);
+
+	if (!coming)
+		return wheel_cut(&wheel->rest, timers, most);
+	wheel->coming_turn = (wheel->coming_turn + 1) % WHEEL_COMING;
+	return wheel_cut(coming, timers, most < COMING_SHARE ? most : COMING_SHARE);
 }
 
 size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
@@ -438,25 +384,16 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 	size_t looked;
 
 	for (size_t seen = 0; seen < most; seen += looked) {
-		struct list *list;
+		bool late = list_is_empty(&wheel->due);
+		size_t left = most - seen;
 		size_t due;
-		bool late;
 
-		looked = 1;
-		list = wheel_next_list(wheel);
-		if (!list)
-			break;
-		late = list == &wheel->late;
-		if (list != &wheel->due && !late) {
-			expired[count] = wheel_look_at_coming(wheel, list);
-			late = wheel_is_overdue(wheel, expired[count]);
-		}
 		if (count > 0 && late != wheel->expired_late)
 			break;
-		if (list == &wheel->due || list == &wheel->late)
-			looked = wheel_cut(list, expired + count, most - seen);
-		else
-			wheel_take_out(wheel, list, expired[count]);
+		looked = late ? wheel_cut_rest(wheel, expired + count, left)
+			      : wheel_cut(&wheel->due, expired + count, left);
+		if (looked == 0)
+			break;
 		due = wheel_keep_due(wheel, expired + count, looked);
 		if (due > 0)
 			wheel->expired_late = late;
@@ -473,7 +410,7 @@ bool wheel_expired_late(const struct wheel *wheel)
 size_t wheel_check(struct wheel *wheel)
 {
 	size_t count = wheel_check_list(wheel, &wheel->due, 0) +
-		       wheel_check_list(wheel, &wheel->late, 0) +
+		       wheel_check_list(wheel, &wheel->rest, 0) +
 		       wheel_check_list(wheel, &wheel->next, 0);
 
 	for (int i = 0; i < WHEEL_COMING; i++) {

@@ -70,8 +70,8 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
  * where the wheel is still busy, if a few more have been examined. None expires until all timers of
  * the batch are sorted, which one call does; any other takes a bounded time. */
 struct timer *wheel_expire_next(struct wheel *wheel);
-/* Returns whether the timers of the last wheel_expire() were left over or re-filed too late. One
- * call never mixes these with others. */
+/* Returns whether the timers of the last wheel_expire() were left over, or had to be re-filed and
+ * were examined too late. One call never mixes these with others. */
 bool wheel_expired_late(const struct wheel *wheel);
 
 /* Asserts the invariants by examining all slots and timers, and returns their number. For tests and

@@ -66,12 +66,11 @@ struct wheel {
 	tw_duration due_until;
 	uint64_t sequence; /* the number of the last command */
 	struct list due;   /* timers of the present tick */
-	struct list late;  /* left over from earlier ticks; not in an ordered wheel */
+	struct list rest;  /* left over from earlier ticks, or to be put in order */
 	/* Lists to re-file, one for each slot that came up. The last takes all further slots. */
 	struct list coming[WHEEL_COMING];
 	uint64_t coming_used; /* bit i: coming[i] may have timers */
 	unsigned coming_turn; /* the list whose turn it is */
-	unsigned coming_seen; /* timers examined in this turn */
 	struct list next;     /* due timers of the next batch, in an ordered wheel */
 	bool is_sorted;       /* `next` is in order */
 	union {
@@ -94,6 +93,10 @@ static inline void wheel_take_coming(struct wheel *wheel, struct list *slot)
 
 	if (wheel_slot_is_empty(slot))
 		return;
+	if (wheel->ordered) {
+		list_append_all(&wheel->rest, slot);
+		return;
+	}
 	if (wheel->coming_used != UINT64_MAX)
 		free = __builtin_ctzll(~wheel->coming_used);
 	list_append_all(&wheel->coming[free], slot);
@@ -103,10 +106,8 @@ static inline void wheel_take_coming(struct wheel *wheel, struct list *slot)
 /* Takes a slot that came up, whose timers are due, or most of them. */
 static inline void wheel_take_due(struct wheel *wheel, struct list *slot)
 {
-	if (wheel->ordered)
-		wheel_take_coming(wheel, slot);
-	else if (!wheel_slot_is_empty(slot))
-		list_append_all(&wheel->due, slot);
+	if (!wheel_slot_is_empty(slot))
+		list_append_all(wheel->ordered ? &wheel->rest : &wheel->due, slot);
 }
 
 /* Asserts that the links of a list or slot are right, and that no timer in it is due before tick

@@ -222,12 +222,11 @@ struct in_hand {
 
 static struct in_hand count_in_hand(const struct wheel *wheel)
 {
-	struct in_hand in_hand = {0};
+	struct in_hand in_hand = {.coming = list_length(&wheel->rest)};
 
 	for (int i = 0; i < WHEEL_COMING; i++)
 		in_hand.coming += list_length(&wheel->coming[i]);
-	in_hand.all = in_hand.coming + list_length(&wheel->next) + list_length(&wheel->due) +
-		      list_length(&wheel->late);
+	in_hand.all = in_hand.coming + list_length(&wheel->next) + list_length(&wheel->due);
 	return in_hand;
 }
 
@@ -534,18 +533,18 @@ static struct world open_shuffled(const struct kind *kind, size_t size)
 /* The first timers afterwards were among the first before. */
 static void step_with_few_looks(struct world *world)
 {
-	const struct list *coming = &world->wheel->coming[0];
+	const struct list *rest = &world->wheel->rest;
 	const struct list *first[MOST_LOOKS + 1];
-	const struct list *link = coming->next;
+	const struct list *link = rest->next;
 	size_t passed = 0;
 
 	for (size_t i = 0; i <= MOST_LOOKS; i++) {
 		first[i] = link;
-		if (link != coming)
+		if (link != rest)
 			link = link->next;
 	}
 	step(world, 1);
-	while (passed <= MOST_LOOKS && first[passed] != coming->next)
+	while (passed <= MOST_LOOKS && first[passed] != rest->next)
 		passed++;
 	assert_in_range(passed, 0, MOST_LOOKS);
 }

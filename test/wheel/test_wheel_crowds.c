@@ -180,18 +180,6 @@ TEST(once, timer_refiled_too_late_is_late_and_one_set_in_the_past_is_not)
 	crowd_close(&crowd);
 }
 
-TEST(once, timer_refiled_at_its_tick_is_not_late)
-{
-	static struct crowd crowd;
-
-	crowd_open(&crowd);
-	add(&crowd, 0, 4 * SPAN + 100);
-	wheel_advance(crowd.wheel, 3 * SPAN);
-	wheel_advance(crowd.wheel, 4 * SPAN + 100);
-	assert_next_is(&crowd, 0, false);
-	crowd_close(&crowd);
-}
-
 /* More slots have come up than there are lists for them. */
 TEST(once, slots_that_come_up_one_after_the_other_lose_nothing)
 {
