@@ -8,13 +8,9 @@
  * with its round. They come after the changes of alarms that were made before them, as drains and
  * the stop do. A stop has no place in the queue: it comes when the queue is empty.
  */
-#include "apply.h"
-
-#include "handle.h"
 #include "base/inlined.h"
 #include "base/thread.h"
-#include "drains.h"
-#include "keyless.h"
+#include "owner_state.h"
 
 enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes at most as long as this */
 

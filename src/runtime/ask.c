@@ -7,8 +7,6 @@
 #include "ask.h"
 
 #include "base/thread.h"
-#include "apply.h"
-#include "keyless.h"
 
 enum {
 	TURNS_A_POLL = 64,
@@ -16,16 +14,10 @@ enum {
 };
 
 /* The drive lock has been taken. */
-static void owner_begin_visit(struct owner *owner)
+static void owner_begin_drive(struct owner *owner)
 {
 	owner->rests_until = INT64_MIN;
 	owner_set_here(owner, true);
-}
-
-static void owner_end_visit(struct owner *owner)
-{
-	owner_set_here(owner, false);
-	pthread_mutex_unlock(&owner->drive);
 }
 
 /* Returns whether there is nothing to do at that time, as the poll before has found: nobody has
@@ -39,14 +31,14 @@ static inline bool owner_rests(struct owner *owner, tw_duration now)
 void wheel_begin_drive(struct tw_wheel *wheel)
 {
 	pthread_mutex_lock(&wheel->owner.drive);
-	owner_begin_visit(&wheel->owner);
+	owner_begin_drive(&wheel->owner);
 }
 
 bool wheel_try_drive(struct tw_wheel *wheel)
 {
 	if (pthread_mutex_trylock(&wheel->owner.drive) != 0)
 		return false;
-	owner_begin_visit(&wheel->owner);
+	owner_begin_drive(&wheel->owner);
 	return true;
 }
 
@@ -58,7 +50,7 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
 	pthread_mutex_lock(&owner->drive);
 	now = clock_now(&owner->clock);
 	if (!owner_rests(owner, now)) {
-		owner_begin_visit(owner);
+		owner_begin_drive(owner);
 		return true;
 	}
 	*left = time_left(owner->rests_until, now);
@@ -68,7 +60,8 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
 
 void wheel_end_drive(struct tw_wheel *wheel)
 {
-	owner_end_visit(&wheel->owner);
+	owner_set_here(&wheel->owner, false);
+	pthread_mutex_unlock(&wheel->owner.drive);
 }
 
 enum tw_status wheel_refuse(struct tw_wheel *wheel)
@@ -89,10 +82,9 @@ static enum tw_status wheel_make_room(struct tw_wheel *wheel, unsigned *tries)
 	thread_back_off(tries);
 	if (owner_is_here(owner)) {
 		(void)owner_apply(owner, owner->queue.capacity);
-	} else if (pthread_mutex_trylock(&owner->drive) == 0) {
-		owner_begin_visit(owner);
+	} else if (wheel_try_drive(wheel)) {
 		(void)owner_apply_turn(owner, NULL);
-		owner_end_visit(owner);
+		wheel_end_drive(wheel);
 	}
 	return wheel_state(wheel);
 }
@@ -118,16 +110,22 @@ enum tw_status wheel_wait_for_cell(struct tw_wheel *wheel, struct command_cell *
 	return *cell ? TW_OK : status;
 }
 
-bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs)
+bool wheel_drive(struct tw_wheel *wheel, const struct moment *until, tw_duration deadline,
+		 size_t jobs)
 {
-	struct owner_inline *in = &wheel->owner.in;
-	size_t most = TURNS_A_POLL +
-		      (size_t)counter_read(&wheel->owner.pending_count) / TIMERS_A_TURN_AT_LEAST;
+	struct owner *owner = &wheel->owner;
+	struct owner_inline *in = &owner->in;
+	size_t turns =
+		TURNS_A_POLL + (size_t)counter_read(&owner->pending_count) / TIMERS_A_TURN_AT_LEAST;
 	bool more = true;
 
-	for (size_t turns = 0; more && jobs > 0 && turns < most; turns++) {
+	if (until || !wheel_is_open(wheel))
+		turns = SIZE_MAX;
+	for (; more && jobs > 0 && turns > 0; turns--) {
+		if (until && (moment_has_come(until) || clock_has_reached(&owner->clock, deadline)))
+			break;
 		in->jobs_most = jobs < OWNER_JOBS_A_TURN ? jobs : OWNER_JOBS_A_TURN;
-		more = owner_turn(&wheel->owner);
+		more = owner_turn(owner);
 		jobs -= in->jobs_run < jobs ? in->jobs_run : jobs;
 	}
 	in->jobs_most = OWNER_JOBS_A_TURN;
@@ -166,16 +164,6 @@ static void wheel_publish_asked(struct tw_wheel *wheel, struct command_cell *cel
 	event_count_hurry(&wheel->owner.event);
 }
 
-/* Ends a drive of a caller that waits. */
-static inline void wheel_end_question(struct tw_wheel *wheel)
-{
-	/* A task has called tw_poll: the descriptor calls for the next one again. */
-	if (wheel->owner.in.is_hushed)
-		owner_begin_sleep(&wheel->owner, true);
-	wheel->owner.in.is_hushed = false;
-	wheel_end_drive(wheel);
-}
-
 /* Drives until the moment has come, if no other thread is at it, which may hang in a task. */
 static void wheel_drive_towards(struct tw_wheel *wheel, const struct moment *moment,
 				tw_duration deadline)
@@ -184,14 +172,16 @@ static void wheel_drive_towards(struct tw_wheel *wheel, const struct moment *mom
 
 	if (!wheel_try_drive(wheel))
 		return;
-	while (!moment_has_come(moment) && owner_turn(owner) &&
-	       !clock_has_reached(&owner->clock, deadline))
-		continue;
+	(void)wheel_drive(wheel, moment, deadline, SIZE_MAX);
 	/* What the last turn has left half done. */
 	if (moment_has_come(moment) && owner_is_busy(owner))
-		(void)wheel_turn_while_due(wheel, SIZE_MAX);
-	job_flush(&wheel->owner.out.target, &wheel->owner.out.bin);
-	wheel_end_question(wheel);
+		(void)wheel_drive(wheel, NULL, TW_FOREVER, SIZE_MAX);
+	job_flush(&owner->out.target, &owner->out.bin);
+	/* A task has called tw_poll: the descriptor calls for the next one again. */
+	if (owner->in.is_hushed)
+		owner_begin_sleep(owner, true);
+	owner->in.is_hushed = false;
+	wheel_end_drive(wheel);
 }
 
 /* Drives, by turns with others, until the moment has come or the clock has reached the deadline. A
@@ -231,10 +221,9 @@ static bool wheel_await(struct tw_wheel *wheel, const struct moment *moment, tw_
 /* Answers a question as the owner, which applies commands and runs no task. */
 static void wheel_answer(struct tw_wheel *wheel, struct question *question)
 {
-	pthread_mutex_lock(&wheel->owner.drive);
-	owner_begin_visit(&wheel->owner);
+	wheel_begin_drive(wheel);
 	(void)owner_apply_turn(&wheel->owner, question);
-	owner_end_visit(&wheel->owner);
+	wheel_end_drive(wheel);
 	/* A loop that sleeps at the descriptor has to learn of what was added. */
 	if (question->kind == QUESTION_ADD)
 		wheel_wake(wheel);

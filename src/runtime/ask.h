@@ -104,9 +104,13 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left);
 /* Begins the drive if no other thread is at it. */
 bool wheel_try_drive(struct tw_wheel *wheel);
 void wheel_end_drive(struct tw_wheel *wheel);
-/* In between: does what is due, with up to `jobs` inline calls. Where tasks cause more for ever,
- * not all of it: then true. */
-bool wheel_turn_while_due(struct tw_wheel *wheel, size_t jobs);
+/*
+ * In between: does what is due, with up to `jobs` inline calls; until the moment has come, which
+ * may be NULL, or the clock has reached the deadline. Returns whether there is more: without a
+ * moment where tasks cause more for ever.
+ */
+bool wheel_drive(struct tw_wheel *wheel, const struct moment *until, tw_duration deadline,
+		 size_t jobs);
 
 /* Waits until all that is due has been done, and the commands that it gave are applied, or until
  * `deadline`: TW_TIMED_OUT. */

@@ -7,9 +7,7 @@
  * and waits for them in a list of its epoch. Of several drains under way the next one's timers are
  * such events.
  */
-#include "drains.h"
-
-#include "keyless.h"
+#include "owner_state.h"
 
 bool owner_may_drain(const struct owner *owner)
 {

@@ -15,10 +15,6 @@
  */
 #include "inline_jobs.h"
 
-#include "apply.h"
-#include "drains.h"
-#include "keyless.h"
-
 enum {
 	APPLIED_AT_A_TIME = 1024,
 	APPLIED_A_TURN = 4096, /* commands and changes */

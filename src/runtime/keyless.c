@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Alarms are taken from the inbox in batches, whose neighbours in the wheel are fetched together:
  * see pending.c. */
-#include "keyless.h"
+#include "base/inlined.h"
+#include "owner_state.h"
 
 static void owner_place(struct owner *owner, struct timer *timer)
 {
@@ -209,7 +210,8 @@ static size_t owner_apply_batch(struct owner *owner, struct inbox *inboxes, size
 	return taken;
 }
 
-size_t owner_apply_some_changes(struct owner *owner, size_t most)
+/* Does what owner_apply_changes() does, where there are some. */
+static __attribute__((noinline)) size_t owner_apply_some_changes(struct owner *owner, size_t most)
 {
 	struct alarm_table *table = &owner->out.alarms;
 	size_t applied = 0;
@@ -237,4 +239,12 @@ size_t owner_apply_some_changes(struct owner *owner, size_t most)
 	owner->applied += applied;
 	owner_publish_pending(owner);
 	return applied;
+}
+
+INLINED size_t owner_apply_changes(struct owner *owner, size_t most)
+{
+	if (owner_has_changes(owner))
+		return owner_apply_some_changes(owner, most);
+	owner_publish_pending(owner);
+	return 0;
 }

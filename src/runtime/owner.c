@@ -27,10 +27,7 @@
 #include "owner.h"
 
 #include "base/thread.h"
-#include "apply.h"
-#include "drains.h"
 #include "inline_jobs.h"
-#include "keyless.h"
 
 enum {
 	COMMANDS_A_TURN = 1024,
@@ -330,6 +327,12 @@ tw_duration owner_next_time(struct owner *owner)
 	return tick_time(&owner->clock.ticks, wheel_next_tick(owner->pending.wheel));
 }
 
+/* Returns until when to sleep. */
+static tw_duration owner_sleep_end(struct owner *owner)
+{
+	return owner->clock.kind == TW_CLOCK_MANUAL ? TW_FOREVER : owner_next_time(owner);
+}
+
 static bool owner_is_ending(struct owner *owner)
 {
 	/* seq_cst: the second look before sleep; pairs with the store in owner_end(). */
@@ -356,11 +359,6 @@ int owner_descriptor(struct owner *owner)
 	if (owner->event.timer < 0 && event_count_descriptor(&owner->event, owner->clock.id) >= 0)
 		owner_begin_sleep(owner, owner_is_busy(owner));
 	return owner->event.timer;
-}
-
-tw_duration owner_sleep_end(struct owner *owner)
-{
-	return owner->clock.kind == TW_CLOCK_MANUAL ? TW_FOREVER : owner_next_time(owner);
 }
 
 void owner_begin_sleep(struct owner *owner, bool more)

@@ -38,8 +38,6 @@ bool owner_is_busy(struct owner *owner);
 bool owner_has_next_jobs(struct owner *owner);
 /* The time of the next turn that is known of; TW_FOREVER: none. */
 tw_duration owner_next_time(struct owner *owner);
-/* Until when to sleep. */
-tw_duration owner_sleep_end(struct owner *owner);
 /*
  * Returns a descriptor for a caller that drives the wheel and sleeps in poll() or epoll, or -1 and
  * sets errno. Before it sleeps, the caller calls owner_begin_sleep() with whether there is more to

@@ -2,7 +2,7 @@
 /*
  * The owner: the one thread at a time that may touch the pending timers. A thread of its own
  * (TW_DRIVE_THREAD), or the thread that holds the drive lock (TW_DRIVE_CALLER). Its data, by the
- * files that use them.
+ * files that use them, and what these do for each other.
  */
 #ifndef OWNER_STATE_H
 #define OWNER_STATE_H
@@ -142,5 +142,69 @@ static inline void owner_note_call(struct owner *owner)
 	if (!owner->out.pool && owner_is_here(owner))
 		owner->out.thread.has_called = true;
 }
+
+/* ---- What the owner's files do for each other. Owner only. ---- */
+
+/* The owner's part in an alarm's life (alarm.h) is that it learns what others have changed, and
+ * files alarms in the wheel and takes them out. */
+
+/* Files the timers that wait for the next turn: they are due now. Returns false if there are
+ * none. */
+bool owner_begin_next_turn(struct owner *owner);
+/* Returns whether alarms were changed, as mostly they were not: after a task, or before an
+ * answer. */
+static inline bool owner_has_changes(const struct owner *owner)
+{
+	return !alarm_table_is_empty(&owner->out.alarms);
+}
+/* Applies changes of alarms that were set, stopped or closed, or whose runs have ended, and returns
+ * how many: less than `most`: all; more by a few batches at the most. */
+size_t owner_apply_changes(struct owner *owner, size_t most);
+/* Begins the life of a handle's alarm, whose first set was a command. */
+void owner_begin_alarm(struct owner *owner, struct alarm *alarm);
+/* Files or ends an alarm that is in no list, and does not run: it has left the wheel, or is back
+ * from a run here. */
+void owner_settle_alarm(struct owner *owner, struct alarm *alarm);
+/* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
+ * was filed again if it is still set. */
+bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);
+/* Hands over a stale timer, with a key or without, that has left the pending ones: see drains.c. */
+void owner_hand_over_stale(struct owner *owner, struct timer *timer);
+/* Takes an alarm that is being destroyed out of its list, unless it is on its way to the inbox. */
+void owner_take_out_alarm(struct owner *owner, struct alarm *alarm);
+
+/* drains.c makes all that is pending stale at once, and hands it over bit by bit. */
+
+/* Returns whether a drain or a stop may begin: not while as many as there are epochs are being
+ * handed over. */
+bool owner_may_drain(const struct owner *owner);
+/* Begins a drain. After a stop it has nothing to drain, and ends. */
+void owner_drain(struct owner *owner, struct drain *drain);
+/* Begins the last epoch. */
+void owner_stop(struct owner *owner);
+/* Hands over some of the stale timers, which there must be or have been. */
+void owner_sweep(struct owner *owner);
+/* Hands over a timer that has expired if it is stale; returns whether it is. */
+bool owner_hand_over_if_stale(struct owner *owner, struct timer *timer);
+
+/* apply.c applies commands in their order, and answers questions. */
+
+/* Applies up to `most` commands; runs nothing. Returns whether there may be more. */
+bool owner_apply(struct owner *owner, size_t most);
+/* Applies commands, `most` at a time, until the commands before position `end` are
+ * applied. It waits where a producer has one of them half written. */
+void owner_apply_until(struct owner *owner, size_t most, uint64_t end);
+/* Answers a question of the owner's thread after the commands before it. */
+void owner_answer_here(struct owner *owner, struct question *question);
+/* Ends the round of waits for idleness if it began before tick `end`: all that was due by then is
+ * done. Returns whether none is under way. */
+bool owner_end_idle(struct owner *owner, uint64_t end);
+/* Fixes the first advance's end, if there is one that has not begun. */
+void owner_begin_advances(struct owner *owner);
+/* Returns the time up to which things are due: an advance's end, or now. */
+tw_duration owner_target_time(struct owner *owner);
+/* Ends the first advance, if it had begun: all that was due at its end is done. Returns false if
+ * there is none. */
+bool owner_end_advance(struct owner *owner);
 
 #endif

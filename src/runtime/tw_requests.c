@@ -4,26 +4,7 @@
 #include <stdlib.h>
 
 #include "ask.h"
-#include "keyless.h"
 #include "walk.h"
-
-/* The drive has begun. */
-static void wheel_drive(struct tw_wheel *wheel)
-{
-	while (owner_turn(&wheel->owner))
-		continue;
-	wheel_end_drive(wheel);
-}
-
-/* With TW_DRIVE_CALLER: does what the owner has to do now, unless a thread is at it, which may hang
- * in a task: then that is for the next drive. */
-static void wheel_drive_if_caller(struct tw_wheel *wheel)
-{
-	if (wheel->owner.has_thread || owner_is_here(&wheel->owner))
-		return;
-	if (wheel_try_drive(wheel))
-		wheel_drive(wheel);
-}
 
 enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context)
 {
@@ -70,7 +51,11 @@ enum tw_status tw_stop(struct tw_wheel *wheel)
 	atomic_store_explicit(&owner->stopping, true, memory_order_seq_cst);
 	owner_note_call(owner);
 	wheel_wake(wheel);
-	wheel_drive_if_caller(wheel);
+	/* Where another thread drives, which may hang in a task, the rest is for the next drive. */
+	if (!owner->has_thread && !owner_is_here(owner) && wheel_try_drive(wheel)) {
+		(void)wheel_drive(wheel, NULL, TW_FOREVER, SIZE_MAX);
+		wheel_end_drive(wheel);
+	}
 	return TW_OK;
 }
 
@@ -189,46 +174,29 @@ enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context
 	return status;
 }
 
-/* Returns how long the program may sleep before the next tw_poll; `more` says that work is left. */
-static inline __attribute__((always_inline)) tw_duration wheel_begin_rest(struct tw_wheel *wheel,
-									  bool more)
-{
-	struct owner *owner = &wheel->owner;
-
-	if (more || owner_has_next_jobs(owner))
-		return 0;
-	owner->rests_until = owner->clock.kind == TW_CLOCK_MANUAL ? owner_next_time(owner)
-								  : owner_sleep_end(owner);
-	return time_left(owner->rests_until, clock_now(&owner->clock));
-}
-
-/* Polls where there may be something to do. The drive has begun. */
+/* Polls where there may be something to do. The drive has begun. Returns how long the program may
+ * sleep before the next tw_poll. */
 static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 {
 	struct owner *owner = &wheel->owner;
-	tw_duration left;
+	tw_duration left = 0;
 	bool more;
 
 	event_count_cancel(&owner->event);
 	owner->poll_began = clock_now(&owner->clock);
 	/* What tasks set for now during this poll is for the next. */
 	(void)owner_begin_next_turn(owner);
-	more = wheel_turn_while_due(wheel, most);
+	more = wheel_drive(wheel, NULL, TW_FOREVER, most);
 	owner->poll_began = TW_FOREVER;
 	if (!more)
 		job_flush(&owner->out.target, &owner->out.bin);
 	owner_begin_sleep(owner, more);
-	left = wheel_begin_rest(wheel, more);
+	if (!more && !owner_has_next_jobs(owner)) {
+		owner->rests_until = owner_next_time(owner);
+		left = time_left(owner->rests_until, clock_now(&owner->clock));
+	}
 	wheel_end_drive(wheel);
 	return left;
-}
-
-/* Returns as wheel_begin_rest(). */
-static tw_duration wheel_poll(struct tw_wheel *wheel, size_t most)
-{
-	tw_duration left;
-
-	return wheel_begin_drive_or_rest(wheel, &left) ? wheel_poll_driven(wheel, most) : left;
 }
 
 enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
@@ -255,7 +223,8 @@ enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *un
 	}
 	if (is_here || owner->has_thread || most == 0)
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
-	left = wheel_poll(wheel, most);
+	if (wheel_begin_drive_or_rest(wheel, &left))
+		left = wheel_poll_driven(wheel, most);
 	status = wheel_state(wheel);
 	if (until_next && status == TW_OK)
 		*until_next = left;

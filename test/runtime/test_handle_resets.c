@@ -9,7 +9,6 @@
 #include "support/script.h"
 
 #include "runtime/ask.h"
-#include "runtime/apply.h"
 
 SCRIPT(everywhere, reset_reaches_a_timer_in_the_queue_and_in_the_wheel,
        "after a 50; after b 50; after c 50; after d 50; after e 50; after f 50;"
