@@ -14,7 +14,7 @@
 #include "base/event_count.h"
 #include "base/fork_guard.h"
 #include "base/key_hash.h"
-#include "owner.h"
+#include "owner_state.h"
 
 struct tw_wheel {
 	/* Constant after tw_create. */

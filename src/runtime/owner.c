@@ -24,10 +24,9 @@
  * left it is in a batch of the outbox, in a list of inline jobs, or handed over. The owner sleeps
  * only where it has looked at queue and inboxes after its announcement.
  */
-#include "owner.h"
-
 #include "base/thread.h"
 #include "inline_jobs.h"
+#include "owner_state.h"
 
 enum {
 	COMMANDS_A_TURN = 1024,
@@ -61,16 +60,13 @@ static void owner_init_lists(struct owner *owner)
 enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
 			  tw_execute_fn *execute, const struct tw_options *options)
 {
+	bool is_ordered = options->workers == TW_WORKERS_INLINE;
 	enum tw_status status = TW_NO_MEMORY;
 
-	owner->plan = (struct pending_plan){.layout = options->layout,
-					    .slots = slots,
-					    .ordered = options->workers == TW_WORKERS_INLINE};
-	owner->plan.ticks = &owner->clock.ticks;
-	owner->plan.patience = time_add(patience, interval);
+	owner->patience = time_add(patience, interval);
 	owner->has_thread = options->drive == TW_DRIVE_THREAD;
 	owner->changes_a_turn = owner->has_thread ? CHANGES_A_TURN : CHANGES_A_DRIVE;
-	owner->overtakes = !owner->plan.ordered && options->clock != TW_CLOCK_MANUAL;
+	owner->overtakes = !is_ordered && options->clock != TW_CLOCK_MANUAL;
 	thread_setup_init(&owner->setup, options);
 	owner->out.target.clock = &owner->clock;
 	owner->out.target.owner = &owner->event;
@@ -82,7 +78,8 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	if (!event_count_init(&owner->event,
 			      options->clock == TW_CLOCK_BOOTTIME && owner->has_thread))
 		return TW_SYSTEM;
-	if (!pending_init(&owner->pending, &owner->plan))
+	if (!pending_init(&owner->pending, options->layout, slots, &owner->clock.ticks, is_ordered,
+			  owner->patience))
 		goto no_pending;
 	if (!command_queue_init(&owner->queue, options->queue_capacity))
 		goto no_queue;

@@ -65,7 +65,7 @@ struct owner_inline {
 
 struct owner {
 	/* Constant after owner_init. */
-	struct pending_plan plan;
+	tw_duration patience;  /* what a crowd in one tick may take to be worked off */
 	bool has_thread;       /* until owner_end() */
 	size_t changes_a_turn; /* alarms that the beginning of a turn sees to */
 	bool overtakes;        /* a tick may begin before the one before it is done */
@@ -206,5 +206,43 @@ tw_duration owner_target_time(struct owner *owner);
 /* Ends the first advance, if it had begun: all that was due at its end is done. Returns false if
  * there is none. */
 bool owner_end_advance(struct owner *owner);
+
+/* owner.c has the loop: its turns and its sleep. */
+
+/*
+ * Does one turn of the loop: a bounded number of commands, of due timers and of stale ones.
+ * Returns whether there is more to do at once.
+ */
+bool owner_turn(struct owner *owner);
+/*
+ * Applies commands, and answers `question`, which may be NULL, but runs no task: timers that are
+ * due stay for the next turn. Where callers drive. Returns whether there is more to apply.
+ */
+bool owner_apply_turn(struct owner *owner, struct question *question);
+/* Returns whether timers are due or stale, or jobs begun, that the last turn had to leave. */
+bool owner_is_busy(struct owner *owner);
+/* Returns whether inline tasks wait for the next turn. */
+bool owner_has_next_jobs(struct owner *owner);
+/* Returns the time of the next turn that is known of; TW_FOREVER: none. */
+tw_duration owner_next_time(struct owner *owner);
+/*
+ * Returns a descriptor for a caller that drives the wheel and sleeps in poll() or epoll, or -1 and
+ * sets errno. Before it sleeps, the caller calls owner_begin_sleep() with whether there is more to
+ * do at once; when it is back, event_count_cancel().
+ */
+int owner_descriptor(struct owner *owner);
+void owner_begin_sleep(struct owner *owner, bool more);
+
+/* ---- Its life. The thread that creates or destroys the wheel. ---- */
+
+/* Returns TW_OK, TW_NO_MEMORY, or TW_SYSTEM with errno set. Starts no owner thread yet. */
+enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
+			  tw_execute_fn *execute, const struct tw_options *options);
+/* Everything must have been handed over. */
+void owner_destroy(struct owner *owner);
+/* Starts the owner's thread; 0 or an errno value. */
+int owner_start(struct owner *owner, const char *name);
+/* Ends and joins it. From then on its callers drive the wheel. */
+void owner_end(struct owner *owner);
 
 #endif

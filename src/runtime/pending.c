@@ -21,12 +21,12 @@
 
 enum { SWEEP_PREFETCH = 16 }; /* buckets ahead */
 
-bool pending_init(struct pending *pending, const struct pending_plan *plan)
+bool pending_init(struct pending *pending, enum tw_layout layout, size_t slots,
+		  const struct ticks *ticks, bool ordered, tw_duration patience)
 {
 	if (!timer_index_init(&pending->index))
 		return false;
-	pending->wheel =
-		wheel_create(plan->layout, plan->slots, plan->ticks, plan->ordered, plan->patience);
+	pending->wheel = wheel_create(layout, slots, ticks, ordered, patience);
 	if (!pending->wheel)
 		timer_index_destroy(&pending->index);
 	return pending->wheel;

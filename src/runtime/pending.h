@@ -45,17 +45,9 @@ struct pending {
 	struct pending_sweep sweep;
 };
 
-/* What they are made of: constant. */
-struct pending_plan {
-	enum tw_layout layout;
-	size_t slots;
-	bool ordered; /* see wheel_create() */
-	const struct ticks *ticks;
-	tw_duration patience; /* see wheel_create() */
-};
-
-/* Returns false if there is no memory. */
-bool pending_init(struct pending *pending, const struct pending_plan *plan);
+/* Returns false if there is no memory. wheel_create() says what the arguments are. */
+bool pending_init(struct pending *pending, enum tw_layout layout, size_t slots,
+		  const struct ticks *ticks, bool ordered, tw_duration patience);
 /* The timers still on it are not touched. */
 void pending_destroy(struct pending *pending);
 

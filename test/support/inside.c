@@ -40,7 +40,7 @@ bool wheel_owner_sleeps(struct tw_wheel *wheel)
 
 tw_duration wheel_patience(const struct tw_wheel *wheel)
 {
-	return wheel->owner.plan.patience;
+	return wheel->owner.patience;
 }
 
 void wheel_set_clock(struct tw_wheel *wheel, tw_duration now)
