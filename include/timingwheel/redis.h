@@ -547,13 +547,13 @@ struct tw_redis_group_stats {
  * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their number.
  * The cost, two round trips to each node, does not grow with the number of groups or tasks, because
  * the call looks at a sample of each shard: N waiting tasks of groups, evenly spaced in the order
- * of names, the N groups that have the next turns, and N tasks on lease. N is 512 divided by the
- * number of shards, at least 16. As far as there is room, the list has each group with a fiftieth
- * of the waiting tasks, and all groups if no shard has more than N.
+ * of names, the N groups that have the next turns, and N claims. N is 512 divided by the number of
+ * shards, at least 16. As far as there is room, the list has each group with a fiftieth of the
+ * waiting tasks, and all groups if no shard has more than N.
  *
  * `waiting` and `oldest_ms` are exact, except that a task just replaced or moved may count twice.
- * `running` is exact if a shard has at most N tasks that are on lease or not due yet and without a
- * group, with up to 512 KiB of data; otherwise it is scaled up from N of these.
+ * `running` is exact if the tasks on lease of a shard were taken by at most N claims; otherwise it
+ * is scaled up from N of these.
  */
 TW_CHECKED
 TW_FILLS(2, 3)
@@ -604,7 +604,7 @@ struct tw_redis_limits {
  * was replaced.
  *
  * Limits are stored in Redis, and last as long as tasks do. Costs a round trip to each node. The
- * first limits of a namespace also look at all tasks with an attempt begun: about 2 ms for 1,000.
+ * first limits of a namespace also look at all tasks on lease: about 1 ms for 1,000.
  *
  * Returns:
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
@@ -725,13 +725,13 @@ struct tw_redis_job {
 	size_t header_count;
 	unsigned attempt; /* 1 for the first run */
 	unsigned max_attempts;
-	/* Higher than the tokens of all earlier runs of this task. Runs of other tasks may have the
-	 * same token. */
+	/* Higher than those of all earlier runs of this task. Other tasks may have the same. */
 	uint64_t token;
 	int64_t due_ms; /* the due time, or the end of the previous lease, by the server's clock */
 	/* How late the claim was; in a handler or a report, how late the run began. */
 	tw_duration lateness;
 	unsigned shard;
+	unsigned slot;          /* the place among the tasks of its lease */
 	const char *name_space; /* the task's namespace */
 	const char *group;      /* the task's group; NULL means none */
 	const void *series;     /* the batch's: how the task recurs, or NULL */
@@ -813,7 +813,7 @@ TW_API enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_re
 				      const struct tw_redis_verdict *verdict, enum tw_status *each);
 
 /*
- * Extends the leases of the jobs: they end `lease` from now.
+ * Extends the leases of the jobs, each for all jobs of a claim: they end `lease` from now.
  *
  * `lease` is 10 ms to 1 day. It may be shorter than the remaining time. `jobs`, each[], costs and
  * statuses are those of tw_redis_finish().
@@ -875,7 +875,7 @@ struct tw_redis_worker_options {
 	unsigned callbacks;
 	/* The most of them to one host and port, up to 1024. 0 means all but an eighth. */
 	unsigned callbacks_per_host;
-	/* The lease of a task, 100 ms to 1 day. 0 means 30 s. The worker extends it every third of
+	/* The lease of tasks, 100 ms to 1 day. 0 means 30 s. The worker extends it every third of
 	 * this time, after which the tasks of a dead worker run again. With `durability` it should
 	 * be at least 1.5 times `reply_timeout`: an extension may come after a wait, and a task
 	 * whose lease ends meanwhile runs again beside its run. */

@@ -82,7 +82,7 @@ static void stage_open(struct stage *stage)
 	else
 		add_one(fixture->redis, &with_callback);
 	if (strstr("ack extend fail release", stage->name))
-		redis_server_number(&fixture->server, "HSET {tw/%s/3}run a 1:7",
+		redis_server_number(&fixture->server, "HSET {tw/%s/3}state s7 1",
 				    fixture->name_space);
 	add_one(fixture->redis, &grouped);
 	assert_ok(fixture->redis,

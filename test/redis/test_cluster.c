@@ -330,7 +330,7 @@ TEST(opened, slot_half_on_its_way_is_waited_for)
 /* The keys that all scripts name are at the new node, and only those of groups are not. */
 TEST(opened, slot_whose_keys_of_groups_are_on_their_way_is_waited_for)
 {
-	static const char *const first[] = {"due", "body", "added"};
+	static const char *const first[] = {"due", "body", "state"};
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .group = "g"};
 	unsigned shard = shard_of(redis, "a");
 	unsigned slot = slot_of(shard);

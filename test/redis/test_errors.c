@@ -109,7 +109,8 @@ static bool ended_by(const redisReply *request, char verb)
 {
 	size_t keys = (size_t)strtoul(request->element[2]->str, NULL, 10);
 
-	return *request->element[3 + keys]->str == verb;
+	/* The batch, its token and the place there stand before it. */
+	return *request->element[6 + keys]->str == verb;
 }
 
 /* Replies as a server with one task. */

@@ -138,9 +138,9 @@ TEST(opened, layout_of_another_kind_is_reported)
 		const char *words;
 	} cases[] = {
 		{"$1\r\nx", "can't be read"},
-		{"$1\r\n3", "can't be read"},
-		{"$3\r\n2 4", "has layout 2, expected 3: move its tasks by `twr list --json` of"},
-		{"$3\r\n3 5", "has 5 shards, expected 4"}};
+		{"$1\r\n4", "can't be read"},
+		{"$3\r\n3 4", "has layout 3, expected 4: move its tasks by `twr list --json` of"},
+		{"$3\r\n4 5", "has 5 shards, expected 4"}};
 	struct tw_redis *other;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -313,7 +313,7 @@ TEST(opened, message_of_resp3_is_taken_for_no_reply)
 	const struct tw_redis_options options = {.url = server.url, .shards = 4};
 	/* The last that a connection sends comes first: a server that is slow may read the rest
 	 * of it later. */
-	static const char *const replies[][2] = {{"layout", "$3\r\n3 4"},
+	static const char *const replies[][2] = {{"layout", "$3\r\n4 4"},
 						 {"INFO", "$28\r\nmaxmemory_policy:noeviction\r\n"},
 						 {"CLIENT", "+OK"}};
 	struct tw_redis_error error;

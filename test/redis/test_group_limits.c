@@ -99,7 +99,8 @@ static void add_to(struct fixture *fixture, const char *group, int count)
 /* Returns how many runs hold places of limits. */
 static long long places(struct fixture *fixture)
 {
-	return redis_server_number(&fixture->server, "ZCARD {tw/%s/0}running", fixture->name_space);
+	return redis_server_number(&fixture->server, "HGET {tw/%s/0}busy %s", fixture->name_space,
+				   "");
 }
 
 static const char *const limited[] = {"a", ""};

@@ -104,6 +104,7 @@ STORED(fixture, tasks_on_lease_are_running)
 	int64_t waits;
 
 	add_to(fixture->redis, "a", 1, 0);
+	claim_all(fixture->redis, 100);
 	add_to(fixture->redis, "b", 1, 0);
 	add_to(fixture->redis, NULL, 1, 0);
 	claim_all(fixture->redis, 100);
@@ -250,17 +251,17 @@ STORED(one_shard, small_group_whose_turn_is_next_is_found)
 	assert_group(&groups[1], "!", 2, 0, 91);
 }
 
-/* Writes tasks on lease, three of "a" to each of "b", with bodies of that size. */
+/* Writes tasks on lease, three of "a" to each of "b". */
 static const char many_leases[] =
-	"local tag, count, body = KEYS[1], tonumber(ARGV[1]), string.rep('x', ARGV[2])\n"
+	"local tag, count = KEYS[1], tonumber(ARGV[1])\n"
 	"local now = redis.call('TIME')[1] * 1000\n"
 	"redis.call('ZADD', tag .. 'turns', 0, '')\n"
 	"for i = 1, count do\n"
-	"	local name = i % 4 == 0 and 'b' or 'a'\n"
+	"	local batch = {{tostring(i)}, {}, {i % 4 == 0 and 'b' or 'a'}}\n"
 	"	local lease_end = now + 600000 + i * 7919 % 1000\n"
-	"	redis.call('ZADD', tag .. 'due', string.format('%.0f', lease_end), i)\n"
-	"	redis.call('HSET', tag .. 'run', i, '1:17')\n"
-	"	redis.call('HSET', tag .. 'body', i, '8 0\\nG ' .. name .. '\\n\\n' .. body)\n"
+	"	redis.call('ZADD', tag .. 'leases', string.format('%.0f', lease_end), i)\n"
+	"	redis.call('HSET', tag .. 'state', 's' .. i, '1',\n"
+	"		'k' .. i, 'w 1\\n' .. cmsgpack.pack(batch))\n"
 	"end\n"
 	"return 1";
 
@@ -273,18 +274,6 @@ STORED(one_shard, number_of_many_tasks_on_lease_is_scaled_up)
 	assert_string_equal(groups[0].name, "a");
 	assert_in_range(groups[0].running, 2700, 3300);
 	assert_in_range(groups[0].running + groups[1].running, 3999, 4001);
-}
-
-STORED(one_shard, large_bodies_are_not_all_read)
-{
-	enum { LEASES = 200 };
-	struct tw_redis_group_stats groups[ROOM];
-
-	write_by(fixture, many_leases, LEASES, 20000);
-	commands_run(fixture);
-	assert_int_equal(list(fixture->redis, groups), 2);
-	assert_in_range(commands_run(fixture), LEASES, LEASES + 512 * 1024 / 20000 + 30);
-	assert_in_range(groups[0].running + groups[1].running, LEASES - 1, LEASES + 1);
 }
 
 FIXTURE_FILE

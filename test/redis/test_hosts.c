@@ -12,6 +12,7 @@ enum { RUNS = 100, LIMIT = 8 };
 static const tw_duration ms = TW_MILLISECOND;
 static struct tw_redis_job jobs[RUNS];
 static struct run runs[RUNS];
+static struct batch batches[RUNS];
 static struct hosts hosts;
 static tw_duration now;
 
@@ -19,8 +20,9 @@ static int open_hosts(void **state)
 {
 	for (int i = 0; i < RUNS; i++) {
 		jobs[i] = (struct tw_redis_job){.url = "http://one.example/", .due_ms = i};
-		runs[i] = (struct run){.job = &jobs[i], .late_at = TW_FOREVER};
-		atomic_init(&runs[i].leased_until, TW_FOREVER);
+		runs[i] =
+			(struct run){.job = &jobs[i], .batch = &batches[i], .late_at = TW_FOREVER};
+		atomic_init(&batches[i].leased_until, TW_FOREVER);
 	}
 	now = TW_HOUR;
 	hosts_init(&hosts, LIMIT, 7);
@@ -263,7 +265,7 @@ TEST(opened, run_that_would_be_too_late_is_over)
 
 TEST(opened, run_whose_lease_has_ended_does_not_begin)
 {
-	atomic_store_explicit(&runs[1].leased_until, now, memory_order_relaxed); /* one thread */
+	atomic_store_explicit(&batches[1].leased_until, now, memory_order_relaxed); /* one thread */
 	add(1, 2);
 	assert_begin(2, 2);
 	assert_ptr_equal(run_list_take(&hosts.put_off), &runs[1]);

@@ -55,9 +55,9 @@ STORED(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
 	struct tw_redis_batch *second;
 
 	first = claim_new(fixture->redis, "a", TW_MINUTE);
-	redis_server_number(&fixture->server, "DEL {tw/%s/%u}token", name_space, shard);
-	redis_server_number(&fixture->server, "HDEL {tw/%s/%u}run a", name_space, shard);
-	redis_server_set_due(&fixture->server, fixture->redis, name_space, "a", -1);
+	redis_server_number(&fixture->server, "DEL {tw/%s/%u}state", name_space, shard);
+	redis_server_number(&fixture->server, "DEL {tw/%s/%u}leases", name_space, shard);
+	redis_server_number(&fixture->server, "ZADD {tw/%s/%u}due 1 a", name_space, shard);
 	second = await_claim(fixture->redis, "a", TW_MINUTE);
 	assert_int_equal(only_job(second)->attempt, 1);
 	assert_true(only_job(second)->token > only_job(first)->token);
@@ -72,7 +72,7 @@ STORED(fixture, tokens_of_claims_rise_whatever_the_time_is)
 	uint64_t last = UINT64_C(4102444800000000);
 
 	for (unsigned shard = 0; shard < 4; shard++)
-		redis_server_number(&fixture->server, "SET {tw/%s/%u}token %llu",
+		redis_server_number(&fixture->server, "HSET {tw/%s/%u}state token %llu",
 				    fixture->name_space, shard, (unsigned long long)last);
 	add_tasks(fixture->redis, TASKS * 4, 0, 0);
 	for (unsigned shard = 0; shard < 4; shard++) {
@@ -178,7 +178,7 @@ static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsign
 
 	claim_write(&call->eval, &redis->space, shard_of(redis, "a"), 10, TW_MINUTE, claim);
 	assert_ok(redis, call_ask(redis, call));
-	assert_int_equal(claim_read(&call->eval, &batch), TW_OK);
+	assert_int_equal(claim_read(&call->eval, 0, &batch), TW_OK);
 	call_end(&redis->access->calls, call, TW_OK);
 	count = batch->shown.count;
 	*attempt = count ? batch->shown.jobs[0].attempt : 0;
@@ -227,23 +227,6 @@ STORED(fixture, lost_claim_of_a_later_attempt_counts_the_earlier_ones)
 	claim.again = true;
 	assert_int_equal(claim_as(redis, &claim, &attempt), 1);
 	assert_int_equal(attempt, 2);
-}
-
-STORED(fixture, small_claim_leaves_no_note)
-{
-	struct claim claim = {.bytes = 100000, .worker = "7", .number = 1, .note = 1000};
-	char pattern[64];
-	unsigned attempt;
-	int64_t keys;
-
-	snprintf(pattern, sizeof(pattern), "{tw/%s/", fixture->name_space);
-	add_task(fixture->redis, "a", 0);
-	keys = redis_server_count_keys(&fixture->server, fixture->name_space);
-	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 1);
-	/* Only the run's key is new. */
-	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), keys + 1);
-	claim.again = true;
-	assert_int_equal(claim_as(fixture->redis, &claim, &attempt), 0);
 }
 
 /* A record of 200 KiB exceeds the limit of the first claim. */

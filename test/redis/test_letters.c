@@ -262,8 +262,8 @@ STORED(opened, letters_of_workers_that_died_go_too)
 		key_of_shard(fixture->redis, 2, i, key);
 		task.key_size = strlen(key);
 		add_one(fixture->redis, &task);
-		redis_server_number(&fixture->server, "HSET {tw/%s/2}run %s 1:7",
-				    fixture->name_space, key);
+		redis_server_number(&fixture->server, "HSET {tw/%s/2}run %s 1", fixture->name_space,
+				    key);
 		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
 				     -1);
 	}
@@ -293,7 +293,7 @@ static bool claim_and_trim(const struct fixture *fixture, struct letters letters
 	claim_write(&call->eval, &redis->space, 0, 1, TW_SECOND,
 		    &(struct claim){.bytes = 1, .letters = letters});
 	assert_ok(redis, call_ask(redis, call));
-	assert_int_equal(claim_read(&call->eval, &batch), TW_OK);
+	assert_int_equal(claim_read(&call->eval, 0, &batch), TW_OK);
 	again = !batch->next;
 	batch_free(batch);
 	call_end(&redis->access->calls, call, TW_OK);

@@ -225,7 +225,7 @@ TEST(opened, lost_reply_to_a_claim_brings_the_task_back)
 	claim_end(batch);
 	add_task(direct, "a", 0);
 	wait_for(10 * TW_MILLISECOND);
-	proxy_lose_reply(&proxy, "}token");
+	proxy_lose_reply(&proxy, "}state");
 	assert_int_equal(tw_redis_claim(through, shard, 1, 300 * TW_MILLISECOND, &batch, NULL),
 			 TW_REDIS_OUTCOME_UNKNOWN);
 	assert_int_equal(find_task(direct, "a").attempts, 1);

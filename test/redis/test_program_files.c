@@ -161,8 +161,7 @@ static void score_set(struct fixture *fixture, const char *key, int64_t score)
 	/* The score of a group's waiting task is 4e15 higher. */
 	if (find_task(fixture->redis, key).state != TW_REDIS_LEASED && is_of_group(key))
 		score += INT64_C(4000000000000000);
-	redis_server_number(&fixture->server, "ZADD {tw/%s/%u}due %lld %s", fixture->name_space,
-			    shard_of(fixture->redis, key), (long long)score, key);
+	redis_server_set_score(&fixture->server, fixture->redis, fixture->name_space, key, score);
 }
 
 enum kind { ONCE, BY_PERIOD, BY_CALENDAR, KINDS };

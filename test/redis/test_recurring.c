@@ -204,7 +204,7 @@ static void check_step(struct fixture *fixture, const char *rhythm, const char *
 	assert_in_range(due_ms, 1, 610000);
 	snprintf(text, sizeof(text),
 		 "clock %lldms; claim = k#1; done k; claim = none; cancel k whole;"
-		 "redis DEL {}token {}added",
+		 "redis DEL {}state",
 		 (long long)due_ms + 10);
 	steps_run(fixture, text, __FILE__, __LINE__);
 }

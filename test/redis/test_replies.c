@@ -301,8 +301,8 @@ TEST(once, random_replies_crash_nothing)
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
 		&script_add,    &script_add,    &script_list,        &script_list,
-		&script_cancel, &script_move,   &script_get,         &script_list,
-		&script_scan,   &script_count,  &script_dead_retry,  &script_dead_drop,
+		&script_cancel, &script_add,    &script_get,         &script_list,
+		&script_scan,   &script_count,  &script_add,         &script_dead_drop,
 		&script_limit,  &script_rule,   &script_delete,      &script_add,
 		&script_add,    &script_claim,  &script_finish,      &script_extend,
 		&script_finish, &script_finish, &script_workers,     &script_limit,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turns and the limits of groups are compared with a model: random histories add, move, remove,
- * claim, extend and end tasks of some groups by weights, and set limits. Leases end, tasks are
- * replaced while they run, and runs are reported late. The scripts read the test's clock in place
- * of the server's, so their results are exact to the microsecond. The model takes one task after
- * the other, as deficit round robin is defined. Apart from the model it is checked that no more
+ * A shard is compared with a model: random histories add, move, remove, claim, extend and end tasks
+ * of some groups by weights, and set limits. Leases of batches end, tasks are replaced while they
+ * run, and runs are reported late and twice. The scripts read the test's clock in place of the
+ * server's, so their results are exact to the microsecond. The model takes one task after the
+ * other, as deficit round robin is defined. Apart from the model it is checked that no more
  * tasks run than may, and that no rate is exceeded in any time.
  *
  * HISTORIES in the environment is the number of histories.
@@ -13,6 +13,7 @@
 
 #include "support/scripts.h"
 
+enum { END_MOST = 3, END_WORDS = 7, WORD_SIZE = 24 };
 enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 5, LIMIT_MOST = 9, ADD_MOST = 3 };
 /* RUNS is more than a history has. STAR is the rule of all groups without one. */
 enum { RUNS = STEPS * LIMIT_MOST, STAR = GROUPS, RULES = GROUPS + 1 };
@@ -27,20 +28,21 @@ enum state { ABSENT, WAITING, LEASED, TAKEN };
 struct task {
 	enum state state;
 	int group;
-	int64_t due;    /* or when its lease ends */
-	enum state was; /* before it was taken */
+	int64_t due;
 	int64_t latest; /* the latest due time, or 0 */
 	unsigned attempts;
 	int64_t token;
 };
 
-/* A run that has not been reported. Its task may have another by now, or none. */
+/* A run. Its task may have another by now, or none. The token is that of its batch. */
 struct run {
 	int task;
 	int group;
 	unsigned attempts;
 	int64_t token;
+	int slot;
 	int64_t lease_end;
+	bool is_over; /* it was reported, or its lease has ended and a script has seen that */
 	bool has_place;
 };
 
@@ -122,24 +124,29 @@ static void key_write(char key[8], int index)
 	snprintf(key, 8, "k%02d", index);
 }
 
-static bool is_on_lease(const struct model *model, const struct task *task)
+/* Returns the run that has the task on lease, or NULL. */
+static struct run *run_of(struct model *model, const struct task *task)
 {
-	return task->state == LEASED && task->due > now_ms(model);
+	for (int i = 0; i < model->run_count; i++) {
+		struct run *run = &model->runs[i];
+
+		if (!run->is_over && task->state == LEASED && run->token == task->token &&
+		    &model->tasks[run->task] == task)
+			return run;
+	}
+	return NULL;
 }
 
-/* Returns the group's waiting task with the lowest due time, then key, or -1. A task whose lease
- * has ended is among those of the namespace. */
+/* Returns the group's waiting task with the lowest due time, then key, or -1. */
 static int first_task(const struct model *model, int group)
 {
 	int first = -1;
 
 	for (int i = 0; i < KEYS; i++) {
 		const struct task *task = &model->tasks[i];
-		bool is_there = task->state == LEASED
-					? group == 0 && !is_on_lease(model, task)
-					: task->state == WAITING && task->group == group;
 
-		if (is_there && (first < 0 || task->due < model->tasks[first].due))
+		if (task->state == WAITING && task->group == group &&
+		    (first < 0 || task->due < model->tasks[first].due))
 			first = i;
 	}
 	return first;
@@ -212,13 +219,52 @@ static void run_leave(struct model *model, struct run *run)
 	if (run->has_place && run->group)
 		node_wake(&model->nodes[run->group]);
 	run->has_place = false;
+	run->is_over = true;
 }
 
-static void leases_expire(struct model *model)
+/* Makes the tasks due that a batch still has, as its lease has ended. */
+static void batch_lapse(struct model *model, int64_t token)
 {
+	for (int i = 0; i < model->run_count; i++) {
+		struct run *run = &model->runs[i];
+
+		if (run->token == token && run_of(model, &model->tasks[run->task]) == run)
+			model_put(model, run->task, run->lease_end);
+	}
 	for (int i = 0; i < model->run_count; i++)
-		if (model->runs[i].lease_end <= now_ms(model))
+		if (model->runs[i].token == token && !model->runs[i].is_over)
 			run_leave(model, &model->runs[i]);
+}
+
+/* Lets the batches lapse whose leases have ended, the first to end first. */
+static void leases_lapse(struct model *model)
+{
+	for (;;) {
+		const struct run *first = NULL;
+
+		for (int i = 0; i < model->run_count; i++) {
+			const struct run *run = &model->runs[i];
+
+			if (!run->is_over && run->lease_end <= now_ms(model) &&
+			    (!first || run->lease_end < first->lease_end))
+				first = run;
+		}
+		if (!first)
+			return;
+		batch_lapse(model, first->token);
+	}
+}
+
+/* Returns whether the task is on lease. One whose lease has ended waits from now on. */
+static bool is_on_lease(struct model *model, const struct task *task)
+{
+	const struct run *run = run_of(model, task);
+
+	if (run && run->lease_end <= now_ms(model)) {
+		batch_lapse(model, run->token);
+		return false;
+	}
+	return run;
 }
 
 /* Returns how much of a slow rate may be taken at once: one task, and half the time of another. */
@@ -278,7 +324,7 @@ static void node_check(const struct model *model, int index)
 	int count = 0;
 
 	for (int i = 0; i < KEYS; i++)
-		count += is_on_lease(model, &model->tasks[i]) &&
+		count += model->tasks[i].state == LEASED &&
 			 (index == 0 || model->tasks[i].group == index);
 	assert_false(rule->is_paused);
 	assert_true(!rule->most || count <= rule->most);
@@ -337,15 +383,6 @@ static bool node_keep_back(struct node *node, bool is_own)
 	return node->is_kept_back;
 }
 
-/* Takes a task out of those that wait. */
-static void task_take(struct model *model, int index)
-{
-	struct task *task = &model->tasks[index];
-
-	task->was = task->state;
-	task->state = TAKEN;
-}
-
 /* Takes the next of up to `most` tasks by turns. Returns it, or -1 if nothing is due. */
 static int rotation_take(struct model *model, int most)
 {
@@ -370,7 +407,7 @@ static int rotation_take(struct model *model, int most)
 		is_kept_back = has_due(model, index) && node_keep_back(node, !index);
 		if (!is_kept_back && has_due(model, index)) {
 			task = first_task(model, index);
-			task_take(model, task);
+			model->tasks[task].state = TAKEN;
 			node->spent++;
 			node->taken++;
 			is_kept_back = has_due(model, index) && node_keep_back(node, !index);
@@ -442,45 +479,34 @@ static void rotation_end(struct model *model)
 		model->cut = cut;
 }
 
-/* Begins a run of the task, or, if it is one of a group whose lease has ended, lets it wait for its
- * turn again. Returns whether it has begun. */
-static bool task_begin(struct model *model, int index, int64_t lease_end)
+/* Begins a run of the task, in that slot of the present batch. */
+static void task_begin(struct model *model, int index, int slot, int64_t lease_end)
 {
 	struct task *task = &model->tasks[index];
 
-	if (task->was == LEASED && task->group) {
-		const int64_t token = task->token;
-
-		model_put(model, index, task->due);
-		task->token = token;
-		return false;
-	}
 	task->state = LEASED;
-	task->due = lease_end;
 	task->attempts++;
 	task->token = model->token;
 	model->runs[model->run_count++] = (struct run){.task = index,
 						       .group = task->group,
 						       .attempts = task->attempts,
 						       .token = task->token,
+						       .slot = slot,
 						       .lease_end = lease_end,
 						       .has_place = has_rules(model)};
 	if (has_rules(model))
 		node_begin(model, 0);
 	if (task->group)
 		node_begin(model, task->group);
-	return true;
 }
 
 /* Takes up to `most` tasks, one after the other. Returns how many have begun. */
 static int model_claim(struct model *model, int most, int64_t lease_end, int begun[])
 {
-	int taken[LIMIT_MOST];
-	int taken_count = 0;
 	int count = 0;
 
+	leases_lapse(model);
 	if (has_rules(model)) {
-		leases_expire(model);
 		node_limit(model, 0);
 		if (model->nodes[0].allowed < most)
 			most = model->nodes[0].allowed;
@@ -489,22 +515,20 @@ static int model_claim(struct model *model, int most, int64_t lease_end, int beg
 		return 0;
 	if (model->uses_groups)
 		rotation_begin(model);
-	while (taken_count < most) {
-		int task = model->uses_groups  ? rotation_take(model, most - taken_count)
+	while (count < most) {
+		int task = model->uses_groups  ? rotation_take(model, most - count)
 			   : has_due(model, 0) ? first_task(model, 0)
 					       : -1;
 
 		if (task < 0)
 			break;
-		if (!model->uses_groups)
-			task_take(model, task);
-		taken[taken_count++] = task;
+		model->tasks[task].state = TAKEN;
+		begun[count++] = task;
 	}
 	if (model->uses_groups)
 		rotation_end(model);
-	for (int i = 0; i < taken_count; i++)
-		if (task_begin(model, taken[i], lease_end))
-			begun[count++] = taken[i];
+	for (int i = 0; i < count; i++)
+		task_begin(model, begun[i], i, lease_end);
 	for (int i = 0; i < count; i++) {
 		node_check(model, 0);
 		if (model->tasks[begun[i]].group)
@@ -595,17 +619,17 @@ static void step_move(struct model *model)
 	int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
 	char key[8];
 	char at[24];
-	const char *words[3] = {key, at, "0"};
+	const char *words[4] = {"rm", key, at, "0"};
 	redisReply *reply;
 
 	key_write(key, index);
 	snprintf(at, sizeof(at), "%" PRId64, due);
-	reply = run(model, &script_move, 3, words);
-	assert_int_equal(reply->integer, task->state == ABSENT      ? -2
-					 : is_on_lease(model, task) ? -3
-								    : due);
+	reply = run(model, &script_add, 4, words);
+	assert_int_equal(reply->element[0]->integer, is_on_lease(model, task) ? -3
+						     : task->state == ABSENT  ? -2
+									      : due);
 	freeReplyObject(reply);
-	if (task->state != ABSENT && !is_on_lease(model, task))
+	if (task->state == WAITING)
 		model_put(model, index, due);
 }
 
@@ -619,99 +643,125 @@ static void step_cancel(struct model *model)
 
 	key_write(key, index);
 	reply = run(model, &script_cancel, 5, words);
-	assert_int_equal(reply->integer, task->state == ABSENT      ? -2
-					 : is_on_lease(model, task) ? -3
-								    : 0);
+	assert_int_equal(reply->integer, is_on_lease(model, task) ? -3
+					 : task->state == ABSENT  ? -2
+								  : 0);
 	freeReplyObject(reply);
-	if (!is_on_lease(model, task))
+	if (task->state == WAITING)
 		*task = (struct task){0};
-}
-
-/* Writes the key of a run and what names the run. */
-static void run_write(const struct run *run, char key[8], char text[48])
-{
-	key_write(key, run->task);
-	snprintf(text, 48, "%u:%" PRId64, run->attempts, run->token);
 }
 
 /* Returns the letter that a report of the run is answered with. */
-static const char *answer_of(const struct model *model, const struct run *run)
+static const char *answer_of(struct model *model, const struct run *run)
 {
 	const struct task *task = &model->tasks[run->task];
 
-	if (task->state == LEASED && task->token == run->token && task->attempts == run->attempts)
-		return "o";
-	return task->state == ABSENT ? "g" : "s";
+	return run_of(model, task) == run ? "o" : task->state == ABSENT ? "g" : "s";
 }
 
-/* Returns whether the task waits for its turn again since the run's lease has ended. A report of
- * the run would leave the task's place in the queue, for a claim to find. */
-static bool is_put_back(const struct model *model, const struct run *run)
+/* Ends a run, which is the next report of a call. It may be one of a task that was replaced or
+ * taken over. Returns the number of words. */
+static int end_write(const struct model *model, const struct run *run, char kind, int64_t wait,
+		     char text[END_WORDS][WORD_SIZE])
 {
-	const struct task *task = &model->tasks[run->task];
-
-	return task->state == WAITING && task->token == run->token;
+	snprintf(text[0], WORD_SIZE, "b");
+	snprintf(text[1], WORD_SIZE, "%" PRId64, run->token);
+	snprintf(text[2], WORD_SIZE, "%d", run->slot + 1);
+	snprintf(text[3], WORD_SIZE, "%c", kind == 'd' ? 'd' : 'w');
+	key_write(text[4], run->task);
+	snprintf(text[5], WORD_SIZE, "%u", run->attempts - (kind == 'r'));
+	snprintf(text[6], WORD_SIZE, "%" PRId64, wait);
+	return kind == 'd' ? 5 : 7;
 }
 
-/* Reports a run, which may be one of a task that was replaced or taken over. */
+/* Takes the end of a run that its task still has. */
+static void end_take(struct model *model, const struct run *run, char kind, int64_t wait)
+{
+	struct task *task = &model->tasks[run->task];
+
+	if (kind == 'd') {
+		*task = (struct task){0};
+		return;
+	}
+	model_put(model, run->task, wait ? (model->now_us + 999) / 1000 + wait : now_ms(model));
+	task->attempts -= kind == 'r';
+}
+
+/* Reports some runs by one call. Some of them are reported again later. */
 static void step_end(struct model *model)
 {
-	int index = (int)random_below(&model->random, (uint64_t)model->run_count + 1);
-	struct run *run = &model->runs[index];
-	struct task *task = &model->tasks[run->task];
-	int kind = (int)random_below(&model->random, 3);
-	int64_t wait = random_between(&model->random, 0, 3) * 5;
-	int64_t due = wait ? (model->now_us + 999) / 1000 + wait : now_ms(model);
-	char key[8];
-	char run_text[48];
-	char wait_text[24];
-	static const char *const verbs[] = {"d", "w", "r"};
-	const char *words[4] = {verbs[kind], key, run_text, wait_text};
-	const char *answer;
+	int first = (int)random_below(&model->random, (uint64_t)model->run_count + 1);
+	int most = (int)random_between(&model->random, 1, END_MOST);
+	char text[END_MOST][END_WORDS][WORD_SIZE];
+	const char *words[END_MOST * END_WORDS];
+	char answers[END_MOST + 1] = "";
+	char kinds[END_MOST];
+	int64_t waits[END_MOST];
+	bool is_reported[KEYS] = {false};
 	redisReply *reply;
+	int used = 0;
+	int count = 0;
 
-	if (index == model->run_count || is_put_back(model, run))
+	for (; count < most && first + count < model->run_count; count++) {
+		struct run *run = &model->runs[first + count];
+
+		if (is_reported[run->task])
+			break;
+		is_reported[run->task] = true;
+		kinds[count] = "dwr"[random_below(&model->random, 3)];
+		waits[count] = random_between(&model->random, 0, 3) * 5;
+		strcat(answers, answer_of(model, run));
+		for (int i = 0, n = end_write(model, run, kinds[count], waits[count], text[count]);
+		     i < n; i++)
+			words[used++] = text[count][i];
+	}
+	if (!count)
 		return;
-	run_write(run, key, run_text);
-	answer = answer_of(model, run);
-	snprintf(wait_text, sizeof(wait_text), "%" PRId64, wait);
-	reply = script_call(model->context, &script_finish, kind == 0 ? 3 : 4, words);
-	assert_string_equal(reply->str, answer);
+	reply = run(model, &script_finish, used, words);
+	assert_string_equal(reply->str, answers);
 	freeReplyObject(reply);
-	if (*answer == 'o' && kind == 0)
-		*task = (struct task){0};
-	else if (*answer == 'o')
-		model_put(model, run->task, due);
-	if (*answer == 'o' && kind == 2)
-		task->attempts--;
-	run_leave(model, run);
-	*run = model->runs[--model->run_count];
+	for (int i = 0; i < count; i++)
+		if (answers[i] == 'o')
+			end_take(model, &model->runs[first + i], kinds[i], waits[i]);
+	for (int i = count - 1; i >= 0; i--) {
+		if (!model->runs[first + i].is_over)
+			run_leave(model, &model->runs[first + i]);
+		if (!random_once_in(&model->random, 4))
+			model->runs[first + i] = model->runs[--model->run_count];
+	}
 }
 
+/* Extends the lease of a batch, for one of its runs or for any. */
 static void step_extend(struct model *model)
 {
 	int index = (int)random_below(&model->random, (uint64_t)model->run_count + 1);
-	struct run *run = &model->runs[index];
+	const struct run *its = &model->runs[index];
 	int64_t lease_ms = random_between(&model->random, 1, 20);
+	bool any = random_once_in(&model->random, 2);
 	char key[8];
-	char run_text[48];
+	char token[24];
+	char slot[24];
 	char lease[24];
-	const char *words[4] = {"1", key, run_text, lease};
+	const char *words[4] = {lease, token, slot, key};
 	const char *answer;
 	redisReply *reply;
 
-	if (index == model->run_count || is_put_back(model, run))
+	if (index == model->run_count)
 		return;
-	run_write(run, key, run_text);
-	answer = answer_of(model, run);
+	key_write(key, its->task);
+	snprintf(token, sizeof(token), "%" PRId64, its->token);
+	snprintf(slot, sizeof(slot), "%d", any ? 0 : its->slot + 1);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
-	reply = script_call(model->context, &script_extend, 4, words);
+	answer = answer_of(model, its);
+	for (int i = 0; any && i < model->run_count; i++)
+		if (model->runs[i].token == its->token && *answer_of(model, &model->runs[i]) == 'o')
+			answer = "o";
+	reply = run(model, &script_extend, 4, words);
 	assert_string_equal(reply->str, answer);
 	freeReplyObject(reply);
-	if (*answer != 'o')
-		return;
-	run->lease_end = model->tasks[run->task].due = now_ms(model) + lease_ms;
-	run->has_place = has_rules(model);
+	for (int i = 0; *answer == 'o' && i < model->run_count; i++)
+		if (model->runs[i].token == its->token)
+			model->runs[i].lease_end = now_ms(model) + lease_ms;
 }
 
 /* ---- Limits ---- */
@@ -733,21 +783,16 @@ static void rule_choose(struct model *model, int index)
 		*rule = (struct rule){0};
 }
 
-/* Gives places to the runs that their tasks still have, or takes all back. */
-static void places_follow(struct model *model, bool had_rules)
+/* Gives places to all runs, or takes all back. */
+static void places_follow(struct model *model)
 {
-	for (int i = 0; i < model->run_count && had_rules != has_rules(model); i++) {
-		struct run *run = &model->runs[i];
-
-		run->has_place = !had_rules && *answer_of(model, run) == 'o' &&
-				 is_on_lease(model, &model->tasks[run->task]);
-	}
+	for (int i = 0; i < model->run_count; i++)
+		model->runs[i].has_place = !model->runs[i].is_over && has_rules(model);
 }
 
 static void step_limit(struct model *model)
 {
 	int index = (int)random_below(&model->random, RULES);
-	bool had_rules = has_rules(model);
 	const struct rule *rule = &model->rules[index];
 	char text[64] = "";
 	const char *words[2] = {index == STAR ? "*" : groups[index], text};
@@ -757,7 +802,7 @@ static void step_limit(struct model *model)
 		snprintf(text, sizeof(text), "%d %d %d %d %d", rule->weight, rule->most, rule->rate,
 			 PER_MS, rule->is_paused);
 	freeReplyObject(script_call(model->context, &script_limit, 2, words));
-	places_follow(model, had_rules);
+	places_follow(model);
 	if (index && index != STAR)
 		node_wake(&model->nodes[index]);
 	for (int i = 0; i < GROUPS; i++)
@@ -772,15 +817,15 @@ static void step_claim(struct model *model)
 				   : random_between(&model->random, 1, 20);
 	char limit[24];
 	char lease[24];
-	/* There is no limit of bytes, and no note. */
-	const char *words[9] = {limit, lease, "1000000", "", "0", "0", "1000000", "0", "0"};
+	/* There is no limit of bytes. */
+	const char *words[8] = {limit, lease, "1000000", "", "0", "0", "0", "0"};
 	int begun[LIMIT_MOST];
 	int count;
 	redisReply *reply;
 
 	snprintf(limit, sizeof(limit), "%d", most);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
-	reply = script_call(model->context, &script_claim, 9, words);
+	reply = run(model, &script_claim, 8, words);
 	if (reply->element[2]->integer)
 		model->token = reply->element[2]->integer;
 	count = model_claim(model, most, now_ms(model) + lease_ms, begun);
@@ -824,11 +869,40 @@ static void check(const struct model *model)
 					 places_of(model, i));
 		}
 	}
-	assert_int_equal(number_at(model, "ZCARD {t/0}running", NULL), places_of(model, 0));
-	assert_int_equal(number_at(model, "HLEN {t/0}places", NULL), places_of(model, 0));
+	assert_int_equal(number_at(model, "HGET {t/0}busy %s", ""), places_of(model, 0));
 	for (int i = 0; i < KEYS; i++)
 		queued += model->tasks[i].state == WAITING && model->tasks[i].group > 0;
 	assert_int_equal(number_at(model, "ZCARD {t/0}queue", NULL), queued);
+}
+
+/* Compares all tasks, as a listing shows them, with the model. */
+static void check_list(struct model *model)
+{
+	const char *words[3] = {"-inf", "0", "100"};
+	redisReply *reply = run(model, &script_list, 3, words);
+	int64_t last = 0;
+	size_t count = 0;
+
+	for (size_t i = 2; i < reply->elements; i += 5, count++) {
+		redisReply **item = reply->element + i;
+		struct task *task = &model->tasks[atoi(item[0]->str + 1)];
+		const struct run *its = run_of(model, task);
+		int64_t score = strtoll(item[1]->str, NULL, 10);
+		char text[48] = "";
+
+		if (its)
+			snprintf(text, sizeof(text), "%u:%" PRId64, its->attempts, its->token);
+		else if (task->attempts)
+			snprintf(text, sizeof(text), "%u", task->attempts);
+		assert_string_equal(item[2]->str, text);
+		assert_true(score >= last);
+		last = score;
+		assert_true(score == (its ? its->lease_end : task->due));
+	}
+	for (int i = 0; i < KEYS; i++)
+		count -= model->tasks[i].state != ABSENT;
+	assert_int_equal(count, 0);
+	freeReplyObject(reply);
 }
 
 static void history_run(struct model *model)
@@ -864,6 +938,7 @@ static void history_run(struct model *model)
 		else
 			step_limit(model);
 		check(model);
+		check_list(model);
 	}
 }
 

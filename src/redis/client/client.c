@@ -16,7 +16,7 @@
 #include "redis/wire/tls.h"
 
 /* This is the layout of a namespace's keys. The library can read no other one. */
-enum { LAYOUT_VERSION = 3, LAYOUT_SIZE = 32 };
+enum { LAYOUT_VERSION = 4, LAYOUT_SIZE = 32 };
 /* A new namespace of a cluster has this number of shards, so that all nodes have some. */
 enum { CLUSTER_SHARDS = 16 };
 
@@ -384,21 +384,6 @@ static void restore_write(const struct call *call, struct eval *eval,
 	eval_text(eval, entry);
 }
 
-/* Runs a script about the key alone. */
-static enum tw_status key_call(struct tw_redis *redis, const struct script *script, const void *key,
-			       size_t key_size)
-{
-	struct call *call;
-	enum tw_status status = call_enter(redis, script, key, key_size, &call);
-
-	if (status != TW_OK)
-		return status;
-	eval_argument(&call->eval, key, key_size);
-	if (script->hints)
-		eval_hint(&call->eval);
-	return call_conclude(redis, call, call_ask(redis, call), NULL);
-}
-
 /* Looks how the task recurs that a cancel has found, computes when it is due next, and cancels the
  * present occurrence. */
 static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, const void *key,
@@ -455,28 +440,44 @@ enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t k
 
 enum tw_status tw_redis_retry(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	return key_call(redis, &script_dead_retry, key, key_size);
+	const struct tw_redis_task task = {.key = key, .key_size = key_size, .mode = TW_REDIS_NEW};
+	struct call *call;
+	enum tw_status status = call_enter(redis, &script_add, key, key_size, &call);
+
+	if (status != TW_OK)
+		return status;
+	task_begin(&call->eval, &task, 't');
+	eval_hint(&call->eval);
+	return call_conclude(redis, call, call_ask(redis, call), NULL);
 }
 
 enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	return key_call(redis, &script_dead_drop, key, key_size);
+	struct call *call;
+	enum tw_status status = call_enter(redis, &script_dead_drop, key, key_size, &call);
+
+	if (status != TW_OK)
+		return status;
+	eval_argument(&call->eval, key, key_size);
+	return call_conclude(redis, call, call_ask(redis, call), NULL);
 }
 
 enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
 			     int64_t at_ms, tw_duration delay, int64_t *due_ms)
 {
-	const struct tw_redis_task moved = {
-		.key = key, .key_size = key_size, .at_ms = at_ms, .delay = delay};
-
+	const struct tw_redis_task moved = {.key = key,
+					    .key_size = key_size,
+					    .at_ms = at_ms,
+					    .delay = delay,
+					    .mode = TW_REDIS_REPLACE};
 	struct call *call;
 	enum tw_status status = task_check(&moved, NULL);
 
 	if (status == TW_OK)
-		status = call_enter(redis, &script_move, key, key_size, &call);
+		status = call_enter(redis, &script_add, key, key_size, &call);
 	if (status != TW_OK)
 		return status;
-	eval_argument(&call->eval, key, key_size);
+	task_begin(&call->eval, &moved, 'm');
 	eval_number(&call->eval, at_ms);
 	eval_number(&call->eval, delay_to_us(delay));
 	eval_hint(&call->eval);

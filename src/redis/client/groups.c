@@ -203,7 +203,7 @@ static enum tw_status drained_read(void *result, const struct eval *evals, unsig
 	drained->more = false;
 	for (unsigned shard = 0; shard < shards; shard++) {
 		drained->more |= eval_integer(&evals[shard], 0, 0) == DRAINED;
-		drained->count += (uint64_t)eval_integer(&evals[shard], 1, 0);
+		drained->count += (uint64_t)eval_integer(&evals[shard], 0, 0);
 	}
 	return TW_OK;
 }

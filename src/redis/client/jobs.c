@@ -6,8 +6,6 @@
  */
 #include "jobs.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +38,6 @@ void claim_write(struct eval *eval, const struct space *space, unsigned shard, s
 	eval_text(eval, claim->worker ? claim->worker : "");
 	eval_number(eval, (int64_t)claim->number);
 	eval_number(eval, claim->again);
-	eval_number(eval, (int64_t)claim->note);
 	eval_number(eval, claim->letters.age_ms);
 	eval_number(eval, claim->letters.count);
 }
@@ -136,6 +133,7 @@ static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 		.token = (uint64_t)parts[CLAIM_TOKEN]->integer,
 		.due_ms = strtoll(due->str, NULL, 10),
 		.shard = eval->shard,
+		.slot = (unsigned)index,
 		.name_space = eval->space->name,
 	};
 	job->lateness = lateness_of(now_us, job->due_ms);
@@ -143,12 +141,12 @@ static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 	return TW_OK;
 }
 
-/* Makes a batch with room for `count` jobs, in one piece. */
-static struct batch *batch_create(size_t count, bool has_series)
+/* Makes a batch with room for `count` jobs and their runs, in one piece. */
+static struct batch *batch_create(size_t count, size_t run_size, bool has_series)
 {
 	struct batch *batch;
 	struct tw_redis_job *jobs;
-	size_t each = sizeof(*jobs) + sizeof(*batch->records) + sizeof(*batch->fates) +
+	size_t each = sizeof(*jobs) + run_size + sizeof(*batch->records) + sizeof(*batch->fates) +
 		      (has_series ? sizeof(*batch->series) : 0);
 
 	batch = calloc(1, sizeof(*batch) + count * each);
@@ -156,7 +154,8 @@ static struct batch *batch_create(size_t count, bool has_series)
 		return NULL;
 	jobs = (struct tw_redis_job *)(batch + 1);
 	batch->shown.jobs = jobs;
-	batch->records = (struct record *)(jobs + count);
+	batch->runs = (struct run *)(jobs + count);
+	batch->records = (struct record *)((char *)batch->runs + count * run_size);
 	batch->series = (struct series *)(batch->records + count);
 	batch->fates = (enum fate *)(batch->series + (has_series ? count : 0));
 	batch->series = has_series ? batch->series : NULL;
@@ -174,7 +173,7 @@ static tw_duration next_read(const redisReply *reply, int64_t now_us)
 	return wait_us > 0 ? wait_us * TW_MICROSECOND : 0;
 }
 
-enum tw_status claim_read(struct eval *eval, struct batch **batch)
+enum tw_status claim_read(struct eval *eval, size_t run_size, struct batch **batch)
 {
 	redisReply *reply = eval->reply;
 	struct tw_redis_job *jobs;
@@ -190,7 +189,7 @@ enum tw_status claim_read(struct eval *eval, struct batch **batch)
 	if (reply->element[CLAIM_DUE]->elements != 2 * count || (attempts && attempts != count) ||
 	    (entries && entries != count))
 		return TW_REDIS_FAILED;
-	*batch = batch_create(count, entries);
+	*batch = batch_create(count, run_size, entries);
 	if (!*batch)
 		return TW_NO_MEMORY;
 	eval->reply = NULL;
@@ -254,7 +253,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 		    &(struct claim){.bytes = claim_bytes});
 	status = call_ask(redis, call);
 	if (status == TW_OK)
-		status = claim_read(&call->eval, &claimed);
+		status = claim_read(&call->eval, 0, &claimed);
 	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
 		error_set(&call->error, status,
 			  "the claim's reply has different numbers of tasks and records");
@@ -317,41 +316,49 @@ static void series_write(struct eval *eval, const struct series *series)
 	recurrence_write_next(eval, next_ms, now_ms);
 }
 
+/* Adds the token of the job's batch, and its place there, from 1 on; 0 means any. */
+static void place_write(struct eval *eval, const struct tw_redis_job *job, unsigned place)
+{
+	eval_number(eval, (int64_t)job->token);
+	eval_number(eval, place);
+}
+
 void ending_write(struct eval *eval, const struct tw_redis_job *job, const struct ending *ending)
 {
 	char verb = ending->verb == 'd' && job->series ? 'n' : ending->verb;
+	bool is_put_off = verb == 'w' || verb == 'r';
 	const char *reason = ending->reason;
 
+	if (!eval->answers || eval->batch != job->token || eval->place != job->slot) {
+		eval_text(eval, "b");
+		place_write(eval, job, job->slot + 1);
+	}
+	eval->batch = job->token;
+	eval->place = job->slot + 1;
 	eval->answers++;
-	eval_argument(eval, &verb, 1);
-	jobs_add_key(eval, job);
-	jobs_add_run(eval, job);
-	if (verb == 'n' || verb == 'k')
+	eval_argument(eval, is_put_off ? "w" : &verb, 1);
+	eval_argument(eval, job->key, job->key_size);
+	if (!is_put_off && verb != 'd')
 		series_write(eval, job->series);
-	if (verb == 'w' || verb == 'r')
+	if (verb != 'd' && verb != 'n')
+		eval_number(eval, job->attempt - (verb == 'r'));
+	if (is_put_off)
 		eval_number(eval, ending->wait_ms);
 	if (verb == 'k')
 		eval_argument(eval, reason, reason ? strnlen(reason, TW_REDIS_REASON_MAX) : 0);
 }
 
-void extend_begin(struct eval *eval, const struct space *space, unsigned shard, size_t count)
+void extend_begin(struct eval *eval, const struct space *space, unsigned shard, tw_duration lease)
 {
 	eval_begin(eval, &script_extend, space, shard);
-	eval->answers = count;
-	eval_number(eval, (int64_t)count);
+	eval_number(eval, delay_to_ms(lease));
 }
 
-void jobs_add_key(struct eval *eval, const struct tw_redis_job *job)
+void extend_write(struct eval *eval, const struct tw_redis_job *job, bool any)
 {
+	place_write(eval, job, any ? 0 : job->slot + 1);
 	eval_argument(eval, job->key, job->key_size);
-}
-
-void jobs_add_run(struct eval *eval, const struct tw_redis_job *job)
-{
-	char run[40];
-	int size = snprintf(run, sizeof(run), "%u:%" PRIu64, job->attempt, job->token);
-
-	eval_argument(eval, run, (size_t)size);
+	eval->answers++;
 }
 
 enum tw_status jobs_answer(const struct eval *eval, size_t index)
@@ -379,12 +386,9 @@ static void question_write(struct eval *eval, const struct question *question,
 			   size_t count)
 {
 	if (question->lease) {
-		extend_begin(eval, &redis->space, jobs[0].shard, count);
+		extend_begin(eval, &redis->space, jobs[0].shard, question->lease);
 		for (size_t i = 0; i < count; i++)
-			jobs_add_key(eval, &jobs[i]);
-		for (size_t i = 0; i < count; i++)
-			jobs_add_run(eval, &jobs[i]);
-		eval_number(eval, delay_to_ms(question->lease));
+			extend_write(eval, &jobs[i], false);
 		return;
 	}
 	endings_begin(eval, &redis->space, jobs[0].shard);

@@ -6,14 +6,19 @@
 #ifndef REDIS_CLIENT_JOBS_H
 #define REDIS_CLIENT_JOBS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include <timingwheel/redis.h>
 
+#include "base/list.h"
 #include "client.h"
 #include "record.h"
 #include "recurrence.h"
+
+struct run;
+struct worker_shard;
 
 /* A series is what a job of a recurring task has: how it recurs, and when it is due next. */
 struct series {
@@ -47,7 +52,18 @@ struct batch {
 	tw_duration next; /* until the shard's next look; 0 means now */
 	size_t skipped;   /* tasks and occurrences that would have begun too late */
 
-	size_t held; /* jobs that have not ended; for the worker */
+	/* The worker's. */
+	struct worker_shard *shard;
+	struct run *runs; /* one for each job */
+	/* The end of the lease, at least; monotonic. The main thread writes it, and runners read
+	 * it; relaxed everywhere, orders nothing. */
+	_Atomic tw_duration leased_until;
+	size_t held;               /* runs that have not been reported */
+	size_t running;            /* runs that have not ended */
+	struct list lease;         /* link of the leases to extend */
+	struct tw_timer extension; /* when it joins the leases to extend */
+	bool extending;            /* it has joined them */
+	size_t place;              /* in the step that extends it */
 };
 
 /* An ending says how a run ends: the verb is one of finish.lua's. */
@@ -66,18 +82,18 @@ struct letters {
 /* A claim has these arguments, besides limit and lease. */
 struct claim {
 	size_t bytes; /* the most of keys and records; from 64 KiB on, one task of any size */
-	/* The worker's name. With NULL the claim leaves no note. */
+	/* The worker's name, or NULL. */
 	const char *worker;
 	uint64_t number; /* one more after each reply */
 	bool again;      /* a reply to this number was lost, and its tasks are given back */
-	size_t note;     /* a reply of this many bytes leaves a note of the claim */
 	struct letters letters;
 };
 
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease, const struct claim *claim);
-/* Takes the reply from the eval. Returns TW_OK, TW_NO_MEMORY or TW_REDIS_FAILED. */
-enum tw_status claim_read(struct eval *eval, struct batch **batch);
+/* Takes the reply from the eval, and makes room for runs of that size. Returns TW_OK, TW_NO_MEMORY
+ * or TW_REDIS_FAILED. */
+enum tw_status claim_read(struct eval *eval, size_t run_size, struct batch **batch);
 void batch_free(struct batch *batch);
 
 /* Returns the ending of a job that is not run, or NULL. */
@@ -88,11 +104,10 @@ void endings_begin(struct eval *eval, const struct space *space, unsigned shard)
 /* Adds a run that is over. A recurring task's next due time goes with it. */
 void ending_write(struct eval *eval, const struct tw_redis_job *job, const struct ending *ending);
 
-/* Begins an eval that extends the leases of `count` jobs. The keys of all follow, the runs of all,
- * and the lease in milliseconds. */
-void extend_begin(struct eval *eval, const struct space *space, unsigned shard, size_t count);
-void jobs_add_key(struct eval *eval, const struct tw_redis_job *job);
-void jobs_add_run(struct eval *eval, const struct tw_redis_job *job);
+/* Begins an eval that extends leases. extend_write() for each follows. */
+void extend_begin(struct eval *eval, const struct space *space, unsigned shard, tw_duration lease);
+/* Adds the lease of the job's batch: if the job still runs, or, for `any`, if one of them does. */
+void extend_write(struct eval *eval, const struct tw_redis_job *job, bool any);
 /* Returns the status of the job that was added as number `index`. */
 enum tw_status jobs_answer(const struct eval *eval, size_t index);
 

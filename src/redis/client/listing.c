@@ -95,7 +95,7 @@ static void recurrence_show(struct tw_redis_info *info, char *entry)
 static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
 				redisReply *const *parts)
 {
-	info->due_ms = score_due(strtoll(parts[0]->str, NULL, 10));
+	info->due_ms = strtoll(parts[0]->str, NULL, 10);
 	info->reason = "";
 	run_read(info, parts[1]->str);
 	recurrence_show(info, parts[3]->str);

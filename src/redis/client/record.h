@@ -39,15 +39,6 @@ enum tw_status group_check(const char *group, struct tw_redis_error *error);
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    int64_t latest_due_ms, struct tw_redis_error *error);
 
-/* Returns the due time of a task with that score: one of a group that waits has 4e15 more
- * (scripts/shared/group.lua). */
-static inline int64_t score_due(int64_t score)
-{
-	static const int64_t queued = INT64_C(4000000000000000);
-
-	return score >= queued && score < 2 * queued ? score - queued : score;
-}
-
 /* Reads a record, whose lines get a NUL at their ends. Returns TW_OK, or TW_REDIS_BAD_DATA if it is
  * none of ours, or TW_NO_MEMORY. Unless it is TW_OK, nothing is to be freed. */
 enum tw_status record_read(struct record *record, char *data, size_t size);

@@ -1,10 +1,10 @@
--- with: leased hint group
+-- with: hint group limits batch
 -- Takes a task out, or gives a recurring one its next occurrence. ARGV: key, and either 1: none is
 -- to follow, or 0; and once that is known, the entry in `every` that the next was computed from,
 -- when it is due ("": never), and the time by which that was computed. Answers 0, or -2: there is
 -- none, -3: it is on lease, -4: it recurs, in another way than that entry.
 local key, whole, was, next, computed = unpack(ARGV)
-local score = redis.call('ZSCORE', KEYS[1], key)
+local score, is_leased = batching().score_of(key)
 local every = redis.call('HGET', KEYS[7], key)
 
 if whole == '1' and every then
@@ -12,10 +12,7 @@ if whole == '1' and every then
 	every = nil
 end
 if not score then
-	return -2
-end
-if leased(redis.call('HGET', KEYS[3], key), score) then
-	return -3
+	return is_leased and -3 or -2
 end
 if every and every ~= was then
 	return -4

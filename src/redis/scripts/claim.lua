@@ -1,73 +1,55 @@
--- with: leased group limits turns trim
--- Leases what is due; nothing while the shard is paused. ARGV: limit, lease in milliseconds, the
--- most bytes of keys and records, the worker's name ("": none), the number of its claim, "1" if
--- the reply to an earlier claim with that number was lost, how many bytes make a reply worth a
--- note, and the age and the number of dead letters that may stay (trim). No more begin than limits
+-- with: group limits batch turns
+-- Leases what is due to a batch; nothing while the shard is paused. ARGV: limit, lease in
+-- milliseconds, the most bytes of keys and records, the worker's name ("": none), the number of its
+-- claim, "1" if the reply to an earlier claim with that number was lost, and the age in
+-- milliseconds and the number of dead letters that may stay (0: any). No more begin than limits
 -- allow (limits.lua). A claim of 64 KiB or more takes one task whatever its size. Answers now in
--- microseconds; when the next is to be looked at, -1 if none is; the token of all runs; key and due
+-- microseconds; when the next is to be looked at, -1 if none is; the batch's token; key and due
 -- time of each; its record, "" if it is lost; its attempt, nothing if each has its first; and its
 -- entry in `every`, "" if it does not recur, nothing if none does. What has had all its attempts,
 -- would begin too late, has lost its record or was scheduled by a clock that was ahead is for the
 -- worker to end (jobs.c). As it came from Redis where that can be: what is made again here, for
 -- each task, costs more than reading it.
---
--- A note has number, token and end of the lease of a worker's last large claim. Its key expires
--- with the lease. A worker that lost the reply began none of these runs: they are given back
--- uncounted.
-local function note_key()
-	return string.sub(KEYS[1], 1, -4) .. 'note/' .. ARGV[4]
-end
+
 -- The functions of groups, if the shard has any.
 local group = redis.call('EXISTS', KEYS[11]) == 1 and grouping()
 local limits = redis.call('EXISTS', KEYS[6]) == 1 and limiting()
-if ARGV[6] == '1' then
-	local number, token, score = string.match(redis.call('GET', note_key()) or '',
-		'^(%d+) (%d+) (%d+)$')
-	local keys = number == ARGV[5] and
-		redis.call('ZRANGEBYSCORE', KEYS[1], score, score, 'LIMIT', 0, 1000) or {}
-	local runs = #keys > 0 and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
-	local left = {}
 
-	for i, key in ipairs(keys) do
-		local attempt, its_token = string.match(runs[i] or '', '^(%d+):(%d+)$')
+-- Returns when the first lease ends, or nil.
+local function first_end()
+	return tonumber(redis.call('ZRANGE', KEYS[9], '0', '0', 'WITHSCORES')[2])
+end
 
-		if its_token == token then
-			left[#left + 1] = runs[i] .. '\0' .. key
-			if group then
-				group.set_due(key, now)
-			else
-				redis.call('ZADD', KEYS[1], string.format('%d', now), key)
-			end
-			if attempt == '1' then
-				redis.call('HDEL', KEYS[3], key)
-			else
-				redis.call('HSET', KEYS[3], key, attempt - 1)
-			end
+local ends = first_end()
+if ends and (ends <= now or ARGV[6] == '1') then
+	local batches, claim = batching(), ARGV[4] .. ' ' .. ARGV[5]
+	-- A worker that lost the reply began none of these runs: they are given back uncounted.
+	for _, token in ipairs(ARGV[6] == '1' and redis.call('ZRANGE', KEYS[9], '0', '-1') or {}) do
+		local batch = batches.read(token)
+		if batch and batch.claim == claim then
+			batches.give_back(batch, now, 0)
 		end
 	end
-	if limits and #left > 0 then
-		limits.leave(left)
-	end
+	batches.lapse()
+	ends = first_end()
 end
 -- How many tasks may begin, and when to look for more than the namespace allows.
 local limit, allowed, again = tonumber(ARGV[1]), math.huge, nil
 if limits then
-	limits.expire()
 	local rule = limits.rule(redis.call('HGET', KEYS[6], ''))
 	allowed, again = limits.allowed('', rule)
 	if allowed == 0 then
 		limits.park()
-		local next = rule.is_paused and -1 or math.ceil(again / 1000)
+		local next = rule.is_paused and -1 or
+			math.min(math.ceil(again / 1000), ends or math.huge)
 		return {string.format('%d', now_us), next, 0, {}, {}, {}, {}}
 	end
 	limit = math.min(limit, allowed)
 end
 -- The last token and, where the clock was ahead when that was made, the last time.
-local last = redis.call('GET', KEYS[4]) or '0'
-local seen, cursor = last, '0'
-if not tonumber(last) then
-	last, seen, cursor = string.match(last, '^(%d+) (%d+) (%d+)$')
-end
+local last, ahead = unpack(redis.call('HMGET', KEYS[4], 'token', 'ahead'))
+last = last or '0'
+local seen, cursor = string.match(ahead or last .. ' 0', '^(%d+) (%d+)$')
 local is_set_back = tonumber(seen) > now_us + AHEAD * 1000
 if is_set_back then
 	-- Some of the tasks that recur by times of then are made due, for the worker to find their
@@ -77,8 +59,7 @@ if is_set_back then
 	for i = 1, #page[2], 2 do
 		local key, computed = page[2][i], string.match(page[2][i + 1], '^%d+ (%d+)')
 		local score = redis.call('ZSCORE', KEYS[1], key)
-		if score and tonumber(computed or 0) > now + AHEAD and
-				not leased(redis.call('HGET', KEYS[3], key), score) then
+		if score and tonumber(computed or 0) > now + AHEAD then
 			group.leave(key, score)
 			group.set_due(key, now)
 		end
@@ -86,7 +67,8 @@ if is_set_back then
 	cursor = page[1]
 	is_set_back = cursor ~= '0'
 	seen = is_set_back and seen or string.format('%d', now_us)
-	redis.call('SET', KEYS[4], table.concat({last, seen, cursor}, ' '))
+	ahead = seen .. ' ' .. cursor
+	redis.call('HSET', KEYS[4], 'ahead', ahead)
 end
 -- Arguments are text where that can be: Redis would print a number as one with a fraction.
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now), 'WITHSCORES',
@@ -96,8 +78,7 @@ if group then
 	due, tasks, turns_end = turns_claim(due, limit, limits)
 end
 local reply = {string.format('%d', now_us), -1, 0, due, {}, {}, {}}
-local handled = #due / 2
-local back = {}
+local n = 0
 
 if #due > 0 then
 	local count = #due / 2
@@ -105,119 +86,91 @@ if #due > 0 then
 	for i = 1, count do
 		keys[i] = due[2 * i - 1]
 	end
-	local runs = redis.call('HMGET', KEYS[3], unpack(keys))
+	local has_runs = redis.call('EXISTS', KEYS[3]) == 1
+	-- Until a value of more than 64 bytes comes in, Redis keeps a hash of up to 512 entries as
+	-- a list, where finding a key takes longer the more there are.
+	if has_runs and count > 10 then
+		redis.call('HSET', KEYS[3], '', string.rep(' ', 65))
+		redis.call('HDEL', KEYS[3], '')
+	end
+	local runs = has_runs and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
 	local every = redis.call('EXISTS', KEYS[7]) == 1 and
 		redis.call('HMGET', KEYS[7], unpack(keys))
-	-- The time, so that tokens go up even where a server has lost the last of them.
-	local token = math.max(last + 1, now_us)
-	local token_text = string.format('%d', token)
-	local lease_end = string.format('%d', now + ARGV[2])
-	local first_run = '1:' .. token_text
-	local taken, records, entries = {}, reply[5], reply[7]
-	local scores, states, attempts = {}, {}, nil
-	local n, bytes = 0, 0
-	local seen_keys = {}
-	local most, some = tonumber(ARGV[3])
-	local all_confirmed = group and group.confirms_all()
+	local records, entries = reply[5], reply[7]
+	local tried, tries, groups, counts = {}, {}, {}, {}
+	local bytes, most, some = 0, tonumber(ARGV[3]), nil
 
-	redis.call('SET', KEYS[4], token <= now_us + AHEAD * 1000 and token_text or
-		string.format('%d %d %s', token, is_set_back and seen or now_us, cursor))
-	reply[3] = token
 	for i = 1, count do
 		-- So few records at a time that hardly any is read that stays for the next claim.
 		if i % 25 == 1 then
 			some = redis.call('HMGET', KEYS[2],
 				unpack(keys, i, math.min(i + 24, count)))
 		end
-		local key, record, run = keys[i], some[(i - 1) % 25 + 1] or '', runs[i]
-		local place = tasks and tasks[i][3]
-		local begun = run and tonumber(string.match(run, '^%d+')) or 0
-		-- One that is not ours is claimed, too: the worker makes it a dead letter.
-		if place and not all_confirmed and
-				(seen_keys[key] or not group.confirms(key, due[2 * i])) then
-			-- It was moved or replaced, and its place in the queue stayed.
-		elseif group and run and not place and group.of(record) then
-			-- Its lease ended, so it waits for its turn again.
-			back[#back + 1] = {key, tonumber(due[2 * i]), record}
-		elseif bytes + #key + #record > most and (n > 0 or most < 65536) then
-			handled = i - 1
+		local key, record, begun = keys[i], some[(i - 1) % 25 + 1] or '', runs[i]
+		bytes = bytes + #key + #record
+		if bytes > most and (n > 0 or most < 65536) then
 			break
-		else
-			n = n + 1
-			taken[n] = i
-			if every then
-				entries[n] = every[i] or ''
-			end
-			if tasks then
-				tasks[i].turn.begun = tasks[i].turn.begun + 1
-			end
-			seen_keys[key] = place
-			records[n] = record
-			if begun > 0 and not attempts then
-				attempts = {}
-				for k = 1, n - 1 do
-					attempts[k] = 1
-				end
-			end
-			if attempts then
-				attempts[n] = begun + 1
-			end
-			scores[2 * n - 1] = lease_end
-			scores[2 * n] = key
-			states[2 * n - 1] = key
-			states[2 * n] = begun == 0 and first_run or begun + 1 .. ':' .. token_text
-			bytes = bytes + #key + #record
 		end
+		n = i
+		records[n] = record
+		if every then
+			entries[n] = every[i] or ''
+		end
+		if begun then
+			tried[#tried + 1], tries[n] = key, tonumber(begun)
+		end
+		if has_runs then
+			reply[6][n] = (begun or 0) + 1
+		end
+		local name = tasks and tasks[i].turn.name or ''
+		groups[n] = name ~= '' and name or nil
+		counts[name] = (counts[name] or 0) + 1
+	end
+	if #tried > 0 then
+		redis.call('HDEL', KEYS[3], unpack(tried))
 	end
 	if n > 0 then
-		redis.call('ZADD', KEYS[1], unpack(scores))
-		-- Until a value of more than 64 bytes comes in, Redis keeps a hash of up to 512
-		-- entries as a list, where finding a key takes longer the more there are.
-		if n > 10 then
-			redis.call('HSET', KEYS[3], '', string.rep(' ', 65))
+		-- The time, so that tokens go up even where a server has lost the last of them.
+		local token = math.max(last + 1, now_us)
+		local text = string.format('%d', token)
+		local lease_end = now + ARGV[2]
+
+		if group then
+			redis.call('ZREM', KEYS[1], unpack(keys, 1, n))
+		else
+			redis.call('ZREMRANGEBYRANK', KEYS[1], '0', string.format('%d', n - 1))
 		end
-		redis.call('HSET', KEYS[3], unpack(states))
-		if n > 10 then
-			redis.call('HDEL', KEYS[3], '')
+		redis.call('ZADD', KEYS[9], string.format('%d', lease_end), text)
+		redis.call('HSET', KEYS[4], 'token', text, 's' .. text, string.rep('1', n),
+			'k' .. text, ARGV[4] .. ' ' .. ARGV[5] .. '\n' ..
+			cmsgpack.pack({{unpack(keys, 1, n)}, tries, groups}))
+		if token > now_us + AHEAD * 1000 then
+			local time = is_set_back and seen or string.format('%d', now_us)
+			redis.call('HSET', KEYS[4], 'ahead', time .. ' ' .. cursor)
+		elseif ahead then
+			redis.call('HDEL', KEYS[4], 'ahead')
 		end
+		ends = math.min(ends or lease_end, lease_end)
+		reply[3] = token
 		if limits then
-			local begun = {}
-			for i = 1, n do
-				local name = tasks and tasks[taken[i]].turn.name or ''
-				local place = states[2 * i] .. '\0' .. states[2 * i - 1]
-				begun[name] = begun[name] or {}
-				table.insert(begun[name], place)
-			end
-			for name, list in pairs(begun) do
-				limits.hold(name, list, lease_end)
-				limits.spend(name, name ~= '' and #list or 0)
+			limits.hold(counts, 1)
+			for name, begun in pairs(counts) do
+				limits.spend(name, name ~= '' and begun or 0)
 			end
 			limits.spend('', n)
 			allowed = allowed - n
 		end
-		if ARGV[4] ~= '' and bytes >= tonumber(ARGV[7]) then
-			redis.call('SET', note_key(), ARGV[5] .. ' ' .. token_text .. ' ' ..
-				lease_end, 'PX', ARGV[2])
-		end
 	end
-	reply[6] = attempts or reply[6]
 	if n < count then
-		reply[4] = {}
-		for i = 1, n do
-			reply[4][2 * i - 1] = keys[taken[i]]
-			reply[4][2 * i] = due[2 * taken[i]]
-		end
+		reply[4] = {unpack(due, 1, 2 * n)}
 	end
 end
 if group then
-	turns_end(handled)
+	turns_end(n)
 end
-for _, task in ipairs(back) do
-	group.set_due(unpack(task))
-end
-local first = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')
-if first[2] then
-	reply[2] = tonumber(first[2])
+local first = tonumber(redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2])
+if first or ends then
+	reply[2] = math.min(first or ends, ends or first)
 end
 local turn = group and group.next_turn()
 if turn then
@@ -225,9 +178,20 @@ if turn then
 end
 if allowed == 0 and reply[2] >= 0 and reply[2] <= now then
 	limits.park()
-	reply[2] = math.ceil(again / 1000)
+	reply[2] = math.min(math.ceil(again / 1000), ends or math.huge)
 end
-if trim(ARGV[8], ARGV[9]) or is_set_back then
+-- At most a hundred letters are deleted.
+local letters = ARGV[8] == '0' and 0 or redis.call('ZCARD', KEYS[8]) - ARGV[8]
+if ARGV[7] ~= '0' then
+	letters = math.max(letters, redis.call('ZCOUNT', KEYS[8], '-inf',
+		string.format('(%d', now - ARGV[7])))
+end
+if letters > 0 then
+	local oldest = redis.call('ZRANGE', KEYS[8], '0', math.min(letters, 100) - 1)
+	redis.call('ZREM', KEYS[8], unpack(oldest))
+	redis.call('HDEL', KEYS[5], unpack(oldest))
+end
+if letters > 100 or is_set_back then
 	reply[2] = now
 end
 return reply

@@ -1,29 +1,21 @@
--- with: group limits
--- Makes leases end later, or sooner. ARGV: how many, their keys, their runs, and the new length in
--- milliseconds. Answers as ack does.
-local count = tonumber(ARGV[1])
-local runs = redis.call('HMGET', KEYS[3], unpack(ARGV, 2, count + 1))
-local lease_end = string.format('%d', now + ARGV[2 * count + 2])
-local answers, scores, places = {}, {}, {}
+-- Makes the leases of batches end later, or sooner. ARGV: the new length in milliseconds, then of
+-- each run its token, its place in the batch (0: it is any that runs), and its key. Answers as
+-- finish does.
+local lease_end = string.format('%d', now + ARGV[1])
+local answers, scores, slots = {}, {}, {}
 
-for i = 1, count do
-	local key = ARGV[1 + i]
-	if runs[i] == ARGV[1 + count + i] then
+for at = 2, #ARGV, 3 do
+	local token, place, key = unpack(ARGV, at, at + 2)
+	slots[token] = slots[token] or redis.call('HGET', KEYS[4], 's' .. token) or ''
+	if string.find(slots[token], place == '0' and '1' or '^1', tonumber(place)) then
 		scores[#scores + 1] = lease_end
-		scores[#scores + 1] = key
-		places[#scores] = runs[i] .. '\0' .. key
-		answers[i] = 'o'
+		scores[#scores + 1] = token
+		answers[#answers + 1] = 'o'
 	else
-		answers[i] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
+		answers[#answers + 1] = redis.call('HEXISTS', KEYS[2], key) == 1 and 's' or 'g'
 	end
 end
 if #scores > 0 then
-	redis.call('ZADD', KEYS[1], unpack(scores))
-	local limits = redis.call('EXISTS', KEYS[6]) == 1 and limiting()
-	if limits then
-		for i = 2, #scores, 2 do
-			limits.prolong(places[i], scores[i], lease_end)
-		end
-	end
+	redis.call('ZADD', KEYS[9], unpack(scores))
 end
 return table.concat(answers)

@@ -1,38 +1,32 @@
--- with: hint group limits
--- Ends runs of tasks. ARGV has of each a verb, the key, the run ("attempt:token"), and what the
--- verb takes:
+-- with: hint group limits batch
+-- Ends runs of tasks. ARGV has them by their batches: b, the batch's token, and the place that the
+-- next run has there. The runs that follow have the next places, each a verb, the key, and what
+-- the verb takes:
 --   d  done: nothing
 --   n  done or passed over, and it recurs: when it is due next ("": never), and the time by which
 --      that was computed
---   w  failed: the wait in milliseconds until the next attempt
---   r  given back, so that the attempt does not count: as w
---   k  failed for good: what n takes ("" if it does not recur), and the reason
+--   w  it waits for another attempt: the attempts so far, and the wait in milliseconds
+--   k  failed for good: what n takes ("" if it does not recur), the attempts, and the reason
 -- Answers a letter for each: o ended, s another run has it, g there is no such task.
-local TAKES = {d = 0, n = 2, w = 1, r = 1, k = 3}
-local group = grouping()
-local has_groups
-local keys, places = {}, {}
-local answers, gone, fresh, scores, states, ended = {}, {}, {}, {}, {}, {}
+local TAKES = {d = 2, n = 4, w = 4, k = 6}
+local RUNS, OVER = string.byte('1x', 1, 2)
+local has_limits = redis.call('EXISTS', KEYS[6]) == 1
+local answers, gone, states, counts = {}, {}, {}, {}
+local waiting, dues = {}, {}
+local batches, held = batching(), {}
 local last, at = #ARGV - 2, 1
-local earliest
+local batch, place, earliest
 
-while at <= last do
-	keys[#keys + 1] = ARGV[at + 1]
-	places[#keys] = at
-	at = at + 3 + TAKES[ARGV[at]]
+-- Returns the letters of a batch, and the groups of its tasks where these count.
+local function open(token)
+	local slots = redis.call('HGET', KEYS[4], 's' .. token)
+	local kept = has_limits and batches.read(token) or {groups = {}}
+
+	return {letters = {string.byte(slots or '', 1, -1)}, groups = kept.groups}
 end
-local runs = redis.call('HMGET', KEYS[3], unpack(keys))
 
 local function wait_until(key, due)
-	if has_groups == nil then
-		has_groups = group.is_used()
-	end
-	if has_groups then
-		group.set_due(key, due)
-	else
-		scores[#scores + 1] = string.format('%d', due)
-		scores[#scores + 1] = key
-	end
+	waiting[#waiting + 1], dues[#dues + 1] = key, due
 	earliest = math.min(due, earliest or due)
 end
 
@@ -48,7 +42,6 @@ local function go_on(key, next, computed)
 		return
 	end
 	redis.call('HSET', KEYS[7], key, next .. ' ' .. computed .. ' ' .. rhythm)
-	fresh[#fresh + 1] = key
 	wait_until(key, tonumber(computed) > now + AHEAD and now or tonumber(next))
 end
 
@@ -68,65 +61,65 @@ local function bury(key, attempts, reason)
 	end
 end
 
-for i, key in ipairs(keys) do
-	local place = places[i]
-	local verb, run = ARGV[place], ARGV[place + 2]
+-- Lets a task wait, and its attempts count.
+local function put_off(key, attempts, wait)
+	-- Rounded up, as due_time: never a fraction of a millisecond early.
+	local due = wait == 0 and now or math.ceil(now_us / 1000) + wait
 
-	if runs[i] ~= run or ended[key] then
-		answers[i] = redis.call('ZSCORE', KEYS[1], key) and 's' or 'g'
-	elseif verb == 'd' then
-		answers[i] = 'o'
-		gone[#gone + 1] = key
+	if attempts ~= '0' then
+		states[#states + 1] = key
+		states[#states + 1] = attempts
+	end
+	wait_until(key, due)
+end
+
+while at <= last do
+	local verb, key = ARGV[at], ARGV[at + 1]
+	if verb == 'b' then
+		batch, place = held[key] or open(key), tonumber(ARGV[at + 2])
+		held[key] = batch
+		at = at + 3
 	else
-		local attempts = tonumber(string.match(run, '^%d+'))
-		local wait = tonumber(ARGV[place + 3])
-
-		answers[i] = 'o'
-		ended[key] = verb ~= 'r'
-		if verb == 'k' then
-			bury(key, attempts, ARGV[place + 5])
-		end
-		if verb == 'k' or verb == 'n' then
-			go_on(key, ARGV[place + 3], ARGV[place + 4])
+		local letter = batch.letters[place]
+		local answer = 'o'
+		if letter ~= RUNS then
+			answer = redis.call('HEXISTS', KEYS[2], key) == 1 and 's' or 'g'
+		elseif verb == 'd' then
+			gone[#gone + 1] = key
+		elseif verb == 'w' then
+			put_off(key, ARGV[at + 2], tonumber(ARGV[at + 3]))
 		else
-			-- Rounded up, as due_time: never a fraction of a millisecond early.
-			local due = wait == 0 and now or math.ceil(now_us / 1000) + wait
-			attempts = verb == 'r' and attempts - 1 or attempts
-			if attempts > 0 then
-				states[#states + 1] = key
-				states[#states + 1] = attempts
-			else
-				fresh[#fresh + 1] = key
+			if verb == 'k' then
+				bury(key, ARGV[at + 4], ARGV[at + 5])
 			end
-			wait_until(key, due)
+			go_on(key, ARGV[at + 2], ARGV[at + 3])
 		end
+		answers[#answers + 1] = answer
+		if letter and letter ~= OVER then
+			local name = batch.groups[place] or ''
+			counts[name] = (counts[name] or 0) + 1
+			batch.letters[place] = OVER
+		end
+		at, place = at + TAKES[verb], place + 1
 	end
 end
 if #gone > 0 then
-	redis.call('ZREM', KEYS[1], unpack(gone))
 	redis.call('HDEL', KEYS[2], unpack(gone))
-	redis.call('HDEL', KEYS[3], unpack(gone))
-end
-if #scores > 0 then
-	redis.call('ZADD', KEYS[1], unpack(scores))
 end
 if #states > 0 then
 	redis.call('HSET', KEYS[3], unpack(states))
 end
-if #fresh > 0 then
-	redis.call('HDEL', KEYS[3], unpack(fresh))
-end
-if earliest then
+if #waiting > 0 then
+	grouping().set_all_due(waiting, dues)
 	hint(earliest)
 end
+for token, its in pairs(held) do
+	if #its.letters > 0 then
+		batches.write(token, string.char(unpack(its.letters)))
+	end
+end
 -- All have their places back, also those whose task was replaced.
-if redis.call('EXISTS', string.sub(KEYS[1], 1, -4) .. 'running') == 1 then
-	local left = {}
-	for i, place in ipairs(places) do
-		left[i] = ARGV[place + 2] .. '\0' .. ARGV[place + 1]
-	end
-	if limiting().leave(left) then
-		hint(0)
-	end
+if has_limits and limiting().leave(counts) then
+	hint(0)
 end
 return table.concat(answers)

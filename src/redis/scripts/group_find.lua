@@ -1,6 +1,6 @@
--- with: group
+-- with: group limits batch
 -- Finds groups with many waiting tasks, whatever the number of groups. ARGV: how many places of
--- `queue`, turns and tasks on lease to look at. Answers of each group found: name, about how
+-- `queue`, turns and batches to look at. Answers of each group found: name, about how
 -- many of its tasks wait, and how many are on lease. `queue` is in the order of names, so of N
 -- evenly spaced places one is of each group that has an Nth of all. A group has much the same place
 -- in each shard, so each shard looks at other places: those of all shards are evenly spaced, too.
@@ -43,26 +43,17 @@ for _, name in ipairs(redis.call('ZRANGE', turns, 0, most)) do
 	add(name, 0, 0)
 end
 
--- Tasks on lease stand by the end of the lease, among those without a group.
-local ended = redis.call('ZCOUNT', KEYS[1], '-inf', now)
-local leases = redis.call('ZCOUNT', KEYS[1], string.format('(%d', now), '(4000000000000000')
-local keys = sample(KEYS[1], ended, leases)
-local runs = #keys > 0 and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
-local running, looked, bytes = {}, 0, 0
-for i, key in ipairs(keys) do
-	local is_leased = string.find(runs[i] or '', ':', 1, true)
-	local record = is_leased and redis.call('HGET', KEYS[2], key) or ''
-	local name = group.of(record)
-	if name then
-		running[#running + 1] = name
-	end
-	looked, bytes = i, bytes + #record
-	if bytes > 524288 then
-		break
-	end
+local batches = batching()
+local ended = redis.call('ZCOUNT', KEYS[9], '-inf', now)
+local leases = redis.call('ZCARD', KEYS[9]) - ended
+local tokens, running = sample(KEYS[9], ended, leases), {}
+for _, token in ipairs(tokens) do
+	local batch = batches.read(token)
+	running = batch and batches.count(batch, running) or running
 end
-for _, name in ipairs(running) do
-	add(name, 0, leases / looked)
+running[''] = nil
+for name, count in pairs(running) do
+	add(name, 0, count * leases / #tokens)
 end
 
 for i = 1, #reply, 3 do

@@ -1,25 +1,18 @@
--- with: hint group leased limits
+-- with: hint group limits batch
 -- Sets the rule of a group, of all groups without one ('*'), or of the namespace (''). ARGV: the
 -- name, and the rule, "" to remove it (limits.lua). The shard's first rule gives places to all
 -- runs. Returns 0.
 local name, text = ARGV[1], ARGV[2]
 local had_rules = redis.call('EXISTS', KEYS[6]) == 1
-local limits, group = limiting(), grouping()
+local limits, batches = limiting(), batching()
 
 local function hold_all()
-	local cursor = '0'
-	repeat
-		local page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', 1000)
-		cursor = page[1]
-		for i = 1, #page[2], 2 do
-			local key, run = page[2][i], page[2][i + 1]
-			local score = redis.call('ZSCORE', KEYS[1], key)
-			if score and leased(run, score) then
-				limits.hold(group.of(redis.call('HGET', KEYS[2], key)) or '',
-					{run .. '\0' .. key}, score)
-			end
-		end
-	until cursor == '0'
+	local counts = {}
+	for _, token in ipairs(redis.call('ZRANGE', KEYS[9], '0', '-1')) do
+		local batch = batches.read(token)
+		counts = batch and batches.count(batch, counts) or counts
+	end
+	limits.hold(counts, 1)
 end
 
 if text ~= '' then
@@ -28,8 +21,7 @@ if text ~= '' then
 		hold_all()
 	end
 elseif redis.call('HDEL', KEYS[6], name) == 1 and redis.call('EXISTS', KEYS[6]) == 0 then
-	local tag = string.sub(KEYS[1], 1, -4)
-	redis.call('DEL', tag .. 'running', tag .. 'places', tag .. 'busy')
+	redis.call('DEL', string.sub(KEYS[1], 1, -4) .. 'busy')
 end
 limits.wake(name)
 -- What it kept back may go on.

@@ -1,32 +1,68 @@
--- ARGV: from which due time on, how many of that time to leave out, limit. Answers now, 1 if
--- there are more, then key, due time, run ("" if none), record and recurrence ("" if none) of
--- each. It ends once the records exceed 512 KiB.
-local found = redis.call('ZRANGEBYSCORE', KEYS[1], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', ARGV[2],
-	ARGV[3])
-local keys, reply = {}, {now, 0}
-local bytes, first, records, runs, every = 0, 1
+-- with: group limits batch
+-- ARGV: from which due time on ("-inf": all), how many of that time to leave out, limit. Answers
+-- now, 1 if there are more, then key, due time, run, record and recurrence of each (get.lua). Those
+-- of a time come as: without a group, with one, on lease until then. It ends once the records
+-- exceed 512 KiB.
+local from, skip, limit = tonumber(ARGV[1]) or 0, tonumber(ARGV[2]), tonumber(ARGV[3])
+local batches, tasks = batching(), {}
 
-for i = 1, #found, 2 do
-	keys[#keys + 1] = found[i]
+local function add(key, due, run)
+	tasks[#tasks + 1] = {key = key, due = due, run = run, place = #tasks}
 end
-for i, key in ipairs(keys) do
+
+-- Adds those of `due` up to that score, which have scores so much higher than their due times.
+local function add_waiting(higher, last)
+	local first = string.format('%d', math.max(from, 0) + higher)
+	local left_out = math.min(skip, redis.call('ZCOUNT', KEYS[1], first, first))
+	local found = redis.call('ZRANGEBYSCORE', KEYS[1], first, last, 'WITHSCORES',
+		'LIMIT', left_out, limit)
+
+	skip = skip - left_out
+	for i = 1, #found, 2 do
+		add(found[i], found[i + 1] - higher)
+	end
+end
+
+local function add_leased()
+	local leases = redis.call('ZRANGEBYSCORE', KEYS[9], ARGV[1], '+inf', 'WITHSCORES',
+		'LIMIT', '0', skip + limit)
+	local most = #tasks + limit
+	for k = 1, #leases, 2 do
+		local batch = #tasks < most and batches.read(leases[k])
+		for i, key in ipairs(batch and batch.keys or {}) do
+			if not string.find(batch.slots, '^1', i) then
+				-- That run is over.
+			elseif skip > 0 then
+				skip = skip - 1
+			else
+				add(key, tonumber(leases[k + 1]),
+					(batch.tries[i] or 0) + 1 .. ':' .. leases[k])
+			end
+		end
+	end
+end
+
+if limit > 0 then
+	add_waiting(0, '(4000000000000000')
+	add_waiting(4000000000000000, '+inf')
+	add_leased()
+end
+table.sort(tasks, function(a, b)
+	return a.due < b.due or a.due == b.due and a.place < b.place
+end)
+local reply, bytes = {now, #tasks >= limit and 1 or 0}, 0
+for i = 1, math.min(limit, #tasks) do
+	local task = tasks[i]
+	local record = redis.call('HGET', KEYS[2], task.key) or ''
 	if bytes > 524288 then
 		reply[2] = 1
-		return reply
+		break
 	end
-	if i % 20 == 1 then
-		first = i
-		records = redis.call('HMGET', KEYS[2], unpack(keys, i, math.min(i + 19, #keys)))
-		runs = redis.call('HMGET', KEYS[3], unpack(keys, i, math.min(i + 19, #keys)))
-		every = redis.call('HMGET', KEYS[7], unpack(keys, i, math.min(i + 19, #keys)))
+	for _, part in ipairs({task.key, string.format('%d', task.due),
+			task.run or redis.call('HGET', KEYS[3], task.key) or '', record,
+			redis.call('HGET', KEYS[7], task.key) or ''}) do
+		reply[#reply + 1] = part
 	end
-	local n, at = #reply, i - first + 1
-	reply[n + 1] = key
-	reply[n + 2] = found[2 * i]
-	reply[n + 3] = runs[at] or ''
-	reply[n + 4] = records[at] or ''
-	reply[n + 5] = every[at] or ''
-	bytes = bytes + #reply[n + 4]
+	bytes = bytes + #record
 end
-reply[2] = #keys == tonumber(ARGV[3]) and 1 or 0
 return reply

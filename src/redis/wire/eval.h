@@ -37,6 +37,8 @@ struct eval {
 	struct buffer arguments; /* as they go over the wire */
 	size_t count;
 	size_t answers; /* the number its reply must have; 0 if it may have any */
+	uint64_t batch; /* the last one that is named there (jobs.c), and the next place in it */
+	unsigned place;
 
 	/* This is the result. */
 	enum tw_status status;

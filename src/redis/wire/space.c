@@ -73,9 +73,9 @@ unsigned space_slot(const struct space *space, unsigned shard)
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer)
 {
-	static const char *const of_shard[] = {"due",   "body",   "run",   "token",
-					       "dead",  "limits", "every", "died",
-					       "added", "queue",  "turns", "parked"};
+	static const char *const of_shard[] = {"due",    "body",   "run",   "state",
+					       "dead",   "limits", "every", "died",
+					       "leases", "queue",  "turns", "parked"};
 	static const char *const of_namespace[OWN_KEYS] = {"present", "workers", "layout"};
 	const char *const *names = shard == SHARD_NONE     ? of_namespace
 				   : shard == SHARD_LAYOUT ? &of_namespace[OWN_KEYS - 1]

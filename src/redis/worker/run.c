@@ -41,7 +41,7 @@ bool run_may_begin(struct run *run, tw_duration now)
 {
 	if (now > run->late_at)
 		run->fate = FATE_LATE;
-	else if (now >= atomic_load_explicit(&run->leased_until, memory_order_relaxed))
+	else if (now >= atomic_load_explicit(&run->batch->leased_until, memory_order_relaxed))
 		run->put_off = TW_MILLISECOND;
 	else
 		return true;

@@ -44,18 +44,10 @@ struct run {
 	struct host *host;   /* the callback's */
 	tw_duration put_off; /* a run given back or snoozed is due again after about this */
 
-	/* The end of the lease, at least; monotonic. The main thread writes it, and the runner's
-	 * reads it; relaxed everywhere, orders nothing. */
-	_Atomic tw_duration leased_until;
-
 	/* The main thread alone uses these. */
-	struct list lease;         /* link of the leases to extend */
-	struct tw_timer extension; /* when it joins the leases to extend */
-	bool extending;            /* it has joined them */
-	size_t place;              /* in the step that extends it */
-	bool unsure;               /* Redis may know its end already: a reply was lost */
-	struct ending ending;      /* how it ends */
-	tw_duration wait;          /* until it is due again */
+	bool unsure;          /* Redis may know its end already: a reply was lost */
+	struct ending ending; /* how it ends */
+	tw_duration wait;     /* until it is due again */
 };
 
 /* A list is a queue, first in, first out. */

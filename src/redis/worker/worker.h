@@ -199,17 +199,16 @@ void worker_counts_show(struct tw_redis_worker *worker);
 /* This is the end of a job that was not to run. The claim has counted it. */
 #define END_PASSED ((enum tw_redis_end)(TW_REDIS_END_SNOOZED + 2))
 
-/* Hands a run whose claim has begun at that time to its runner, or ends it at once if there is
- * none. */
-void worker_take_run(struct tw_redis_worker *worker, struct run *run, tw_duration begun);
+/* Hands a claimed run to its runner, or ends it at once if there is none. */
+void worker_take_run(struct tw_redis_worker *worker, struct run *run);
 /* Queues the report of a run that its runner has ended or given back. */
 void worker_end_run(struct tw_redis_worker *worker, struct run *run);
 /* Calls the hook for a run whose end Redis has confirmed, or cannot confirm, and frees it. */
 void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end);
-/* Extends the run's lease in the next turn. */
-void run_extend(struct run *run);
-/* Notes that the run has a lease since `begun`, to extend when a third of it has passed. */
-void run_leased(struct run *run, tw_duration begun);
+/* Extends the batch's lease in the next turn. */
+void batch_extend(struct batch *batch);
+/* Notes that the batch has a lease since `begun`, to extend when a third of it has passed. */
+void batch_leased(struct batch *batch, tw_duration begun);
 
 /* ---- worker_nodes.c: connecting beside the loop, and whether Redis is away ---- */
 

@@ -9,28 +9,39 @@
 
 static void extension_is_due(void *argument)
 {
-	struct run *run = argument;
+	struct batch *batch = argument;
 
-	run->extension.id = 0;
-	run_extend(run);
+	batch->extension.id = 0;
+	batch_extend(batch);
 }
 
-void run_extend(struct run *run)
+void batch_extend(struct batch *batch)
 {
-	run->extending = true;
-	list_append(&run->shard->leases, &run->lease);
+	batch->extending = true;
+	list_append(&batch->shard->leases, &batch->lease);
 }
 
-void run_leased(struct run *run, tw_duration begun)
+void batch_leased(struct batch *batch, tw_duration begun)
 {
-	struct tw_redis_worker *worker = run->shard->source->worker;
+	struct tw_redis_worker *worker = batch->shard->source->worker;
 
-	atomic_store_explicit(&run->leased_until, begun + worker->options.lease,
+	atomic_store_explicit(&batch->leased_until, begun + worker->options.lease,
 			      memory_order_relaxed);
-	run->extending = false;
-	if (tw_after_func(worker->wheel, worker->options.lease / 3, extension_is_due, run,
-			  &run->extension) != TW_OK)
-		run_extend(run);
+	batch->extending = false;
+	if (tw_after_func(worker->wheel, worker->options.lease / 3, extension_is_due, batch,
+			  &batch->extension) != TW_OK)
+		batch_extend(batch);
+}
+
+/* Notes that a run of the batch has ended. The last one ends the extensions of the lease. */
+static void batch_end_run(struct tw_redis_worker *worker, struct batch *batch)
+{
+	if (--batch->running)
+		return;
+	if (batch->extension.id)
+		tw_timer_stop(worker->wheel, batch->extension);
+	if (batch->extending)
+		list_remove(&batch->lease);
 }
 
 static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const char *reason)
@@ -40,7 +51,7 @@ static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const cha
 	worker_end_run(run->shard->source->worker, run);
 }
 
-void worker_take_run(struct tw_redis_worker *worker, struct run *run, tw_duration begun)
+void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 {
 	struct feed *feed;
 
@@ -61,7 +72,6 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run, tw_duratio
 		worker_end_run(worker, run);
 	} else {
 		run_list_add(&feed->fresh, run);
-		run_leased(run, begun);
 	}
 }
 
@@ -123,10 +133,7 @@ void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 	feed->pending--;
 	if (run->begun && !run->given_back)
 		feed->mean += feed->mean ? (run->took - feed->mean) / 16 : run->took + 1;
-	if (run->extension.id)
-		tw_timer_stop(worker->wheel, run->extension);
-	if (run->extending)
-		list_remove(&run->lease);
+	batch_end_run(worker, run->batch);
 	/* A claim has counted what was too late then. */
 	if (run->fate == FATE_LATE && (run->given_back || run->begun))
 		run->shard->source->stats.skipped++;
@@ -175,5 +182,4 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	stats->held--;
 	if (!--batch->held)
 		batch_free(batch);
-	free(run);
 }

@@ -19,9 +19,7 @@
  * A claim has an equal part of turn_bytes, at least claim_bytes_least. A shard with large records
  * is claimed from with more bytes and few tasks. When a claim's reply is lost, turn_bytes falls to
  * a quarter, down to one claim of one task, and grows again by what claims bring. The next claim of
- * the shard gives the lost one's tasks back: none of them began, so no attempt counts. For this
- * Redis has a note of each claim whose reply is large, and of every claim while turn_bytes is below
- * its most.
+ * the shard gives the lost one's tasks back: none of them began, so no attempt counts.
  *
  * After a lost reply Redis may or may not have made the step. It is made again, and then "gone"
  * means success (run.unsure). So does "stale" where the step leaves the task there. Where it takes
@@ -38,13 +36,12 @@
 #include "base/clock.h"
 
 enum { AHEAD_BATCHES = 10 };
-/* These are bytes: of a turn's claims at most, of a claim at least, of one for large records, of a
- * record that is large, and of a claim that leaves a note. */
+/* These are bytes: of a turn's claims at most, of a claim at least, of one for large records, and
+ * of a record that is large. */
 static const size_t turn_bytes_max = (size_t)512 * 1024;
 static const size_t claim_bytes_least = (size_t)8 * 1024;
 static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
-static const size_t note_bytes = (size_t)16 * 1024;
 static const tw_duration ahead_time = 20 * TW_MILLISECOND;
 
 static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
@@ -78,19 +75,16 @@ static void step_extend(struct worker_shard *shard)
 	if (list_is_empty(leases))
 		return;
 	step = step_begin(shard, STEP_EXTEND);
+	extend_begin(&step->eval, space, shard->number, shard->source->worker->options.lease);
 	/* The rest is for the next turn: a script takes no more at once. */
 	while (count < TW_REDIS_BATCH_MAX && !list_is_empty(leases)) {
 		struct list *lease = list_take_first(leases);
+		struct batch *batch = list_entry(lease, struct batch, lease);
 
-		list_entry(lease, struct run, lease)->place = count++;
+		batch->place = count++;
+		extend_write(&step->eval, batch->shown.jobs, true);
 		list_append(&step->leases, lease);
 	}
-	extend_begin(&step->eval, space, shard->number, count);
-	for (struct list *at = step->leases.next; at != &step->leases; at = at->next)
-		jobs_add_key(&step->eval, list_entry(at, struct run, lease)->job);
-	for (struct list *at = step->leases.next; at != &step->leases; at = at->next)
-		jobs_add_run(&step->eval, list_entry(at, struct run, lease)->job);
-	eval_number(&step->eval, delay_to_ms(shard->source->worker->options.lease));
 }
 
 static void step_finish(struct worker_shard *shard)
@@ -172,15 +166,13 @@ static void step_claim(struct worker_shard *shard, size_t limit, size_t bytes)
 	struct source *source = shard->source;
 	struct tw_redis_worker *worker = source->worker;
 	struct step *step = step_begin(shard, STEP_CLAIM);
-	bool all_is_well = worker->turn_bytes == turn_bytes_max;
 
 	claim_write(&step->eval, &source->redis->space, shard->number, limit, worker->options.lease,
 		    &(struct claim){.bytes = bytes,
 				    .worker = worker->name,
 				    .number = shard->claim_number,
 				    .again = shard->is_lost,
-				    .letters = source->letters,
-				    .note = all_is_well ? note_bytes : 0});
+				    .letters = source->letters});
 	shard->look_at = TW_FOREVER;
 }
 
@@ -260,16 +252,43 @@ static tw_duration late_at(const struct batch *batch, size_t index, tw_duration 
 	return grace && job->attempt == 1 ? time_add(now - job->lateness, grace) : TW_FOREVER;
 }
 
+/* Makes a run of each job. The lease has begun at that time at the earliest. */
+static void batch_take(struct tw_redis_worker *worker, struct batch *batch, tw_duration begun)
+{
+	struct source *source = batch->shard->source;
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+
+	batch->held = batch->running = batch->shown.count;
+	for (size_t i = 0; i < batch->shown.count; i++) {
+		struct run *run = &batch->runs[i];
+
+		/* The run writes its lateness there. */
+		run->job = (struct tw_redis_job *)&batch->shown.jobs[i];
+		run->shard = batch->shard;
+		run->fate = batch->fates[i];
+		run->batch = batch;
+		run->running = &source->running;
+		run->claimed = now;
+		run->late_at = late_at(batch, i, now);
+		worker_take_run(worker, run);
+	}
+	if (batch->running)
+		batch_leased(batch, begun);
+	if (!batch->held)
+		batch_free(batch);
+}
+
 static void claim_take(struct tw_redis_worker *worker, struct step *step)
 {
 	struct source *source = step->shard->source;
 	struct batch *batch = NULL;
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
-	if (step->eval.status != TW_OK || claim_read(&step->eval, &batch) != TW_OK) {
+	if (step->eval.status != TW_OK ||
+	    claim_read(&step->eval, sizeof(*batch->runs), &batch) != TW_OK) {
 		claim_lose(worker, step);
 		return;
 	}
+	batch->shard = step->shard;
 	step->shard->is_lost = false;
 	step->shard->claim_number++;
 	step->shard->is_large = batch->shown.count
@@ -280,42 +299,24 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	source->stats.claimed += batch->shown.count;
 	source->stats.skipped += batch->skipped;
 	shard_look_in(step->shard, batch->next);
-	for (size_t i = 0; i < batch->shown.count; i++) {
-		struct run *run = calloc(1, sizeof(*run));
-
-		/* The task's lease ends, and it comes again. */
-		if (!run)
-			continue;
-		/* The run writes its lateness there. */
-		run->job = (struct tw_redis_job *)&batch->shown.jobs[i];
-		run->shard = step->shard;
-		run->fate = batch->fates[i];
-		batch->held++;
-		run->batch = batch;
-		run->running = &source->running;
-		run->claimed = now;
-		run->late_at = late_at(batch, i, now);
-		worker_take_run(worker, run, step->begun);
-	}
-	if (!batch->held)
-		batch_free(batch);
+	batch_take(worker, batch, step->begun);
 }
 
 static void extend_read(struct step *step)
 {
 	struct list *lease;
 
-	/* Runs that have ended meanwhile have left the list. */
+	/* Batches whose last run has ended meanwhile have left the list. */
 	while ((lease = list_take_first(&step->leases))) {
-		struct run *run = list_entry(lease, struct run, lease);
-		enum tw_status status = jobs_answer(&step->eval, run->place);
+		struct batch *batch = list_entry(lease, struct batch, lease);
+		enum tw_status status = jobs_answer(&step->eval, batch->place);
 
-		run->extending = false;
+		batch->extending = false;
 		if (step->eval.status != TW_OK)
-			run_extend(run);
+			batch_extend(batch);
 		else if (status == TW_OK)
-			run_leased(run, step->begun);
-		/* Any other status means that another run has taken over. */
+			batch_leased(batch, step->begun);
+		/* Any other status means that the lease is over, and others may run the tasks. */
 		step->shard->source->stats.extended += status == TW_OK;
 	}
 }

@@ -84,7 +84,7 @@ static void answer(const char *word)
 		snprintf(text, sizeof(text), "$%zu\r\n%s\r\n", sizeof(info) - 1, info);
 		buffer_append_text(&replies, text);
 	} else if (!strcmp(word, "GET")) {
-		buffer_append_text(&replies, "$3\r\n3 4\r\n");
+		buffer_append_text(&replies, "$3\r\n4 4\r\n");
 	} else {
 		buffer_append_text(&replies, "+OK\r\n");
 	}

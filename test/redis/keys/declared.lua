@@ -2,13 +2,13 @@
 -- did not name is an error. These keys are touched without a name, beside those of a
 -- call that names one key alone while its slot is on its way to another node (shared/time.lua).
 local unnamed = {
-	-- There is a note for each worker, and most claims write none. It ends with the lease.
-	-- The others are of limits, which few namespaces have.
-	claim = '}[nrpb][oaul]',
-	finish = '}[rpb][ul]',
-	extend = '}running',
-	limit = '}[rpb][ul]',
-	delete = '}[rpb][ul]',
+	-- These are of limits, which few namespaces have.
+	cancel = '}busy',
+	add = '}busy',
+	claim = '}[rb][au]',
+	finish = '}busy',
+	limit = '}busy',
+	delete = '}busy',
 }
 local redis = (function()
 	local own, named = redis, {}

@@ -242,12 +242,12 @@ const struct redis_call redis_calls[] = {
 	{"add_cron", call_add_cron, NULL},
 	{"add_many_cron", call_add_many_cron, NULL},
 	{"cancel", call_cancel, zero},
-	{"move", call_move, zero},
+	{"move", call_move, "*1\r\n:0\r\n"},
 	{"get", call_get, "*5\r\n:1\r\n$1\r\n1\r\n$0\r\n\r\n$4\r\n9 0\n\r\n$0\r\n\r\n"},
 	{"each", call_each, "*2\r\n:1\r\n:1\r\n"},
 	{"dead_each", call_dead_each, "*4\r\n:1\r\n$1\r\n0\r\n*0\r\n:0\r\n"},
 	{"stats", call_stats, counts},
-	{"dead_retry", call_dead_retry, zero},
+	{"dead_retry", call_dead_retry, "*1\r\n:0\r\n"},
 	{"dead_drop", call_dead_drop, zero},
 	{"set_limits", call_set_limits, zero},
 	{"limits", call_limits, rule},
@@ -263,7 +263,7 @@ const struct redis_call redis_calls[] = {
 	{"set_group_limits", call_set_group_limits, zero},
 	{"group_limits", call_group_limits, rule},
 	{"each_limits", call_each_limits, NULL},
-	{"drain_group", call_drain_group, "*2\r\n:1\r\n:1\r\n"},
+	{"drain_group", call_drain_group, ":1\r\n"},
 	{"groups", call_groups, "*0\r\n"},
 };
 const size_t redis_call_count = sizeof(redis_calls) / sizeof(redis_calls[0]);

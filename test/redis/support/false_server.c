@@ -64,7 +64,7 @@ static size_t answer(struct false_server *server, const redisReply *request, cha
 		return reply_text(reply, "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\n"
 					 "cluster_enabled:0\r\nrole:master\r\n");
 	if (!strcmp(word, "layout"))
-		return reply_text(reply, "3 4");
+		return reply_text(reply, "4 4");
 	if (!strcmp(word, "SUBSCRIBE"))
 		return (size_t)sprintf(reply, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
 	return (size_t)sprintf(reply, "+OK\r\n");

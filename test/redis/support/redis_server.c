@@ -399,10 +399,31 @@ unsigned shard_of(const struct tw_redis *redis, const char *key)
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms)
 {
-	long long due = redis_server_now(server) + from_now_ms;
+	redis_server_set_score(server, redis, name_space, key,
+			       redis_server_now(server) + from_now_ms);
+}
 
-	redis_server_number(server, "ZADD {tw/%s/%u}due XX %lld %s", name_space,
-			    shard_of(redis, key), due, key);
+void redis_server_set_score(struct redis_server *server, const struct tw_redis *redis,
+			    const char *name_space, const char *key, int64_t score)
+{
+	static const char script[] =
+		"if redis.call('ZSCORE', KEYS[1] .. 'due', ARGV[1]) then\n"
+		"	return redis.call('ZADD', KEYS[1] .. 'due', ARGV[2], ARGV[1])\n"
+		"end\n"
+		"for _, token in ipairs(redis.call('ZRANGE', KEYS[1] .. 'leases', 0, -1)) do\n"
+		"	local packed = redis.call('HGET', KEYS[1] .. 'state', 'k' .. token)\n"
+		"	local slots = redis.call('HGET', KEYS[1] .. 'state', 's' .. token)\n"
+		"	local keys = cmsgpack.unpack(string.match(packed, '\\n(.*)$'))[1]\n"
+		"	for i, key in ipairs(keys) do\n"
+		"		if key == ARGV[1] and string.find(slots, '^1', i) then\n"
+		"			redis.call('ZADD', KEYS[1] .. 'leases', ARGV[2], token)\n"
+		"		end\n"
+		"	end\n"
+		"end\n"
+		"return 0";
+
+	redis_server_number(server, "EVAL %s 1 {tw/%s/%u} %s %lld", script, name_space,
+			    shard_of(redis, key), key, (long long)score);
 }
 
 int64_t redis_server_count_listeners(struct redis_server *server, const char *name_space)
@@ -422,7 +443,14 @@ int64_t redis_server_count_keys(struct redis_server *server, const char *name_sp
 	for (size_t i = 0; i < reply->elements; i++) {
 		const char *name = strchr(reply->element[i]->str, '}');
 
-		count += strcmp(name, "}token") != 0 && strcmp(name, "}added") != 0;
+		if (strcmp(name, "}state") != 0) {
+			count++;
+			continue;
+		}
+		/* What stays says no more than the last token and how many were added. */
+		count += redis_server_number(server, "HLEN %s", reply->element[i]->str);
+		count -= redis_server_number(server, "HEXISTS %s token", reply->element[i]->str);
+		count -= redis_server_number(server, "HEXISTS %s added", reply->element[i]->str);
 	}
 	freeReplyObject(reply);
 	return count;

@@ -79,13 +79,16 @@ int64_t redis_server_calls(struct redis_server *server, const char *command);
 /* Returns the server's time in milliseconds. */
 int64_t redis_server_now(struct redis_server *server);
 
-/* Sets the task's time in the set of due tasks to `from_now_ms` from now by the server's clock, so
- * that a test need not wait. */
 /* Returns the shard of the key, a string. */
 unsigned shard_of(const struct tw_redis *redis, const char *key);
 
+/* Sets the task's time in the set of due tasks to `from_now_ms` from now by the server's clock, so
+ * that a test need not wait. If the task is on lease, that of its batch ends then. */
 void redis_server_set_due(struct redis_server *server, const struct tw_redis *redis,
 			  const char *name_space, const char *key, int64_t from_now_ms);
+/* Sets the score itself. */
+void redis_server_set_score(struct redis_server *server, const struct tw_redis *redis,
+			    const char *name_space, const char *key, int64_t score);
 /* Returns the number of connections that receive the namespace's hints. */
 int64_t redis_server_count_listeners(struct redis_server *server, const char *name_space);
 /* Returns the number of the namespace's keys in Redis, without its layout, its tokens and its

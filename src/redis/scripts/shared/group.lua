@@ -1,9 +1,8 @@
 -- Tasks of groups. One that waits is in `queue`, under its group and its due time, and stands in
 -- `due` by that time and 4e15 more: so a claim by due time alone does not come upon it, and all
--- else finds it there. One on lease stands in `due` like any other. A place in `queue` that `due`
--- does not confirm is passed over. `turns` has each group that has a task in `queue`, by the
--- microsecond of its turn (turns.lua). Most namespaces have no groups, so these functions are made
--- where one is asked for.
+-- else finds it there. `turns` has each group that has a task in `queue`, by the microsecond of its
+-- turn (turns.lua). Most namespaces have no groups, so these functions are made where one is asked
+-- for.
 local function grouping()
 	local QUEUED = 4000000000000000
 	local queue, turns = unpack(KEYS, 10, 11)
@@ -34,18 +33,6 @@ local function grouping()
 		return name .. '\0' .. digits .. key, '4' .. digits
 	end
 
-	-- Returns whether `due` confirms all places in `queue`. Each task that waits has one, so it
-	-- does if there are no more places than such tasks.
-	function group.confirms_all()
-		local waiting = redis.call('ZCOUNT', KEYS[1], string.format('%d', QUEUED), '+inf')
-		return waiting == redis.call('ZCARD', queue)
-	end
-
-	-- Returns whether a task that `queue` has by that time is there for it still.
-	function group.confirms(key, due)
-		return tonumber(redis.call('ZSCORE', KEYS[1], key) or 0) == QUEUED + due
-	end
-
 	-- Takes a task with that score out of `queue`, if it is there. It stays in `due`.
 	function group.leave(key, score)
 		local due, is_queued = group.due_of(score or 0)
@@ -70,12 +57,14 @@ local function grouping()
 	end
 
 	-- Makes tasks, which are in no queue, due at those times: in the groups that their records
-	-- name, or by themselves. `tasks` has the key of each and its record.
-	function group.set_all_due(tasks, dues)
+	-- name, or by themselves. `records` may be nil where the tasks have them already.
+	function group.set_all_due(keys, dues, records)
 		local scores, places, firsts = {}, {}, {}
 
+		records = records or
+			group.is_used() and redis.call('HMGET', KEYS[2], unpack(keys)) or {}
 		for i, due in ipairs(dues) do
-			local key, name = tasks[2 * i - 1], group.of(tasks[2 * i])
+			local key, name = keys[i], group.of(records[i])
 			if name then
 				local n = #places
 				places[n + 1] = '0'
@@ -97,10 +86,9 @@ local function grouping()
 		end
 	end
 
-	-- Makes a task due in this way. The record may be nil where the task has it already.
+	-- Makes a task due in this way.
 	function group.set_due(key, due, record)
-		record = record or group.is_used() and redis.call('HGET', KEYS[2], key)
-		group.set_all_due({key, record}, {due})
+		group.set_all_due({key}, {due}, record and {record})
 	end
 
 	-- Returns how many tasks in `queue` are due.

@@ -2,9 +2,8 @@
 -- under '*' that of all groups without one: "weight running rate per paused". `rate` tasks may
 -- begin in `per` milliseconds; 0 is no limit.
 --
--- In a shard with limits each run has a place, "ATTEMPT:TOKEN", a zero byte and its key, until it
--- is reported or its lease ends. `running` has the place by the end of the lease, `places` has its
--- group, and `busy` how many each group has; the namespace has them all.
+-- In a shard with limits each run has a place until it is reported or its lease ends, also if its
+-- task was replaced (batch.lua). `busy` has the number of these of each group, and under '' of all.
 --
 -- "rate/GROUP" is the microsecond up to which the rate is used up (the generic cell rate
 -- algorithm). A tenth of `rate` may begin at once. For slow rates this is one task, and 50 ms make
@@ -14,7 +13,7 @@
 -- if the namespace was kept back.
 local function limiting()
 	local tag = string.sub(KEYS[1], 1, -4)
-	local running, places, busy = tag .. 'running', tag .. 'places', tag .. 'busy'
+	local busy = tag .. 'busy'
 	local limits, rates = {}, {}
 
 	-- Reads a rule. Without one (nil) there is no limit.
@@ -56,9 +55,7 @@ local function limiting()
 			return 0, again
 		end
 		if rule.most > 0 then
-			local held = name == '' and redis.call('ZCARD', running) or
-				redis.call('HGET', busy, name) or 0
-			count = math.max(rule.most - held, 0)
+			count = math.max(rule.most - (redis.call('HGET', busy, name) or 0), 0)
 		end
 		if rule.rate > 0 then
 			local by_rate, at = rate_allows(name, rule)
@@ -69,27 +66,14 @@ local function limiting()
 		return count, again
 	end
 
-	-- Gives places of a group ('': of none) to runs whose lease ends then.
-	function limits.hold(name, list, lease_end)
-		local scores, groups = {}, {}
-		for i, place in ipairs(list) do
-			scores[2 * i - 1], scores[2 * i] = lease_end, place
-			groups[2 * i - 1], groups[2 * i] = place, name
-		end
-		local added = redis.call('ZADD', running, unpack(scores))
-		redis.call('HSET', places, unpack(groups))
-		if name ~= '' then
-			redis.call('HINCRBY', busy, name, added)
-		end
-	end
-
-	-- Has a place end with the task's lease. If it had ended before, the run takes one again.
-	function limits.prolong(place, key, lease_end)
-		if redis.call('ZSCORE', running, place) then
-			redis.call('ZADD', running, lease_end, place)
-		else
-			limits.hold(grouping().of(redis.call('HGET', KEYS[2], key)) or '',
-				{place}, lease_end)
+	-- Gives places to runs, whose numbers are by groups, '' being none. -1 takes them back.
+	function limits.hold(counts, sign)
+		for name, count in pairs(counts) do
+			for _, its in ipairs(name == '' and {''} or {'', name}) do
+				if redis.call('HINCRBY', busy, its, sign * count) <= 0 then
+					redis.call('HDEL', busy, its)
+				end
+			end
 		end
 	end
 
@@ -119,36 +103,13 @@ local function limiting()
 	end
 
 	-- Takes places back. Returns whether a group, or the namespace, was kept back and goes on.
-	function limits.leave(list)
-		local groups = redis.call('HMGET', places, unpack(list))
-		local counts, seen, goes_on = {}, {}, false
-		for i, name in ipairs(groups) do
-			if name and not seen[list[i]] then
-				counts[name] = (counts[name] or 0) + 1
-				seen[list[i]] = true
-			end
+	function limits.leave(counts)
+		local goes_on = next(counts) and limits.wake('')
+		limits.hold(counts, -1)
+		for name in pairs(counts) do
+			goes_on = name ~= '' and limits.wake(name) or goes_on
 		end
-		redis.call('ZREM', running, unpack(list))
-		redis.call('HDEL', places, unpack(list))
-		for name, count in pairs(counts) do
-			if name ~= '' and redis.call('HINCRBY', busy, name, -count) <= 0 then
-				redis.call('HDEL', busy, name)
-			end
-			goes_on = limits.wake(name) or goes_on
-		end
-		return limits.wake('') or goes_on
-	end
-
-	-- Takes back the places of leases that have ended.
-	function limits.expire()
-		local ended
-		repeat
-			ended = redis.call('ZRANGEBYSCORE', running, '-inf',
-				string.format('%d', now), 'LIMIT', '0', '1000')
-			if #ended > 0 then
-				limits.leave(ended)
-			end
-		until #ended < 1000
+		return goes_on
 	end
 	return limits
 end
