@@ -184,7 +184,7 @@ static void owner_answer(void)
 	alarm_end_here();
 }
 
-static void owner_turn(void)
+static void run_turn(void)
 {
 	owner_answer();
 	(void)owner_apply_changes(&owner, 4);
@@ -283,7 +283,7 @@ static void *other_run(void *argument)
 static void *owner_run(void *argument)
 {
 	for (int i = 0; i < ROUNDS; i++)
-		owner_turn();
+		run_turn();
 	return argument;
 }
 
@@ -353,7 +353,7 @@ int main(void)
 		(void)owner_apply_changes(&owner, 4);
 	}
 	for (int i = 0; PLACE == IN_POOL && i < FIRST_TICK; i++)
-		owner_turn();
+		run_turn();
 	pthread_create(&threads[0], NULL, owner_run, NULL);
 	pthread_create(&threads[1], NULL, one_run, NULL);
 	pthread_create(&threads[2], NULL, worker_run, NULL);
@@ -365,7 +365,7 @@ int main(void)
 		pthread_join(threads[3], NULL);
 	/* An alarm that can't be destroyed would keep this going; LAST_TICK ticks are enough. */
 	for (int i = 0; i < LAST_TICK; i++) {
-		owner_turn();
+		run_turn();
 		worker_turn();
 	}
 	judge();

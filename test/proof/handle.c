@@ -233,7 +233,7 @@ static void owner_apply_one(int number)
 	owner_begin_alarm(&owner, alarm);
 }
 
-static void owner_turn(void)
+static void run_turn(void)
 {
 	if (ASKS)
 		owner_ask();
@@ -373,7 +373,7 @@ static void *thread_run(void *argument)
 static void *owner_run(void *argument)
 {
 	for (int i = 0; i < ROUNDS; i++)
-		owner_turn();
+		run_turn();
 	return argument;
 }
 
@@ -488,7 +488,7 @@ int main(void)
 	if (TAKES == RUNS)
 		pthread_join(threads[THREADS + 1], NULL);
 	for (int i = 0; freed < timers() && i < turns; i++) {
-		owner_turn();
+		run_turn();
 		worker_turn();
 	}
 	judge();
