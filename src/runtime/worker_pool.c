@@ -53,7 +53,8 @@
  * are counted by their worker. A waiter that finds unfinished jobs in the current group closes it
  * by beginning the next, and waits until it is empty, so it waits for no job submitted after its
  * call. As with grace periods, a group is closed only when the one before it is over: two parities
- * are enough, and a waiter that comes before that waits also for the jobs submitted until then. A
+ * are enough, and a waiter that comes before that waits also for the jobs submitted until then.
+ * Whoever finds that one over closes the group, so a waiter that wakes late waits for no more. A
  * worker checks whether a group is over before it sleeps, and when it claims a job of the other
  * group. Until then it has, or just had, an unfinished job of that group.
  *
@@ -166,6 +167,7 @@ struct worker_pool {
 	/* Wait groups are numbered from 1. `oldest` is `current`, or the one before it. */
 	uint64_t current;             /* the group in which submitted jobs count */
 	uint64_t oldest;              /* all groups before it are over: closed and empty */
+	uint64_t wanted;              /* the latest group that a call has waited for */
 	uint64_t submitted[PARITIES]; /* jobs since the pool's begin */
 	pthread_cond_t group_is_over;
 	/* Any thread, under this lock, which is never taken with the other. */
@@ -274,6 +276,13 @@ static uint64_t worker_pool_unfinished(const struct worker_pool *pool, uint64_t 
 	return unfinished;
 }
 
+/* Closes the current group if a call waits for it and the one before it is over. Under the lock. */
+static void worker_pool_close_wanted(struct worker_pool *pool)
+{
+	if (pool->oldest == pool->current && pool->current <= pool->wanted)
+		pool->current++;
+}
+
 /* Notifies those that wait for the oldest group, if it is over. Returns whether it is. Under the
  * lock. */
 static bool worker_pool_tell(struct worker_pool *pool)
@@ -281,6 +290,7 @@ static bool worker_pool_tell(struct worker_pool *pool)
 	if (pool->oldest == pool->current || worker_pool_unfinished(pool, pool->oldest) > 0)
 		return false;
 	pool->oldest++;
+	worker_pool_close_wanted(pool);
 	pthread_cond_broadcast(&pool->group_is_over);
 	return true;
 }
@@ -292,9 +302,10 @@ bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
 
 	pthread_mutex_lock(&pool->lock);
 	last = pool->current - (worker_pool_unfinished(pool, pool->current) == 0);
+	if (last > pool->wanted)
+		pool->wanted = last;
+	worker_pool_close_wanted(pool);
 	while (pool->oldest <= last && in_time) {
-		if (pool->oldest == pool->current)
-			pool->current++;
 		/* The group may be empty already: its jobs ended while it was not closed. */
 		if (!worker_pool_tell(pool))
 			in_time = clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock,
