@@ -102,7 +102,7 @@ static void *give_commands(void *argument)
 {
 	struct wheel_user *own = argument;
 	struct storm *storm = (struct storm *)own->model;
-	uint64_t refused = 0;
+	volatile uint64_t refused = 0; /* the push below is a setjmp in some compilations */
 
 	pthread_cleanup_push(go_home, storm);
 	for (int i = 0; i < storm->setting->commands; i++) {
