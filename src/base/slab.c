@@ -29,9 +29,9 @@
  * to take or give blocks of other chunks.
  *
  * Present pages are used before absent ones, those in chunks that are in use before new chunks.
- * Whoever passes blocks on gives empty pages back to the system while these are too many: 64 pages
- * at a time at most, and all of a chunk before those of the next. Pages that do not go, as the hook
- * or the system refuses, count as empty again when they have been used again. A chunk that gives
+ * A thread that passes blocks on gives empty pages back to the system while these are too many: 64
+ * pages at a time at most, all of a chunk before those of the next. Pages that stay, as the hook or
+ * the system refuses, count as empty again when they have been used again. A chunk that gives
  * pages back has small pages from then on, so that the kernel does not fill the gap with a huge
  * page; when all of it is absent and it is used again, it gets one.
  *

@@ -54,8 +54,8 @@
  * by beginning the next, and waits until it is empty, so it waits for no job submitted after its
  * call. As with grace periods, a group is closed only when the one before it is over: two parities
  * are enough, and a waiter that comes before that waits also for the jobs submitted until then.
- * Whoever finds that one over closes the group, so a waiter that wakes late waits for no more. A
- * worker checks whether a group is over before it sleeps, and when it claims a job of the other
+ * The thread that finds that one over closes the group: a waiter that wakes late waits for no more.
+ * A worker checks whether a group is over before it sleeps, and when it claims a job of the other
  * group. Until then it has, or just had, an unfinished job of that group.
  *
  * Growth. A pool that may grow has one more thread, the watcher. It is woken where jobs wait and no

@@ -7,7 +7,7 @@
  * connect. An answer ends that at once. The failure of a request older than an answer says nothing:
  * `unanswered` is the time of the first request since the last answer.
  *
- * Of a host that is away, as many runs wait here as its requests, and at least one. The others are
+ * A host that is away has as many runs waiting here as requests, and at least one. The others are
  * put off, all to one time: a fifth of the time that the host has been away, from 2 s to 15 s, less
  * a random part. Shortly before they come back, one of those that wait here tries the host.
  *
