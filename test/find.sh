@@ -20,10 +20,10 @@ for name; do
 	esac
 done
 if test -z "$found"; then
+	pattern="^[A-Z]*(.*, .*$word\|^STEPS(.*$word\|^== .*$word"
 	for name; do
 		for file in "test/$name.c" "test/$name.t"; do
-			test -f "$file" && grep -q "^[A-Z]*(.*, .*$word\|^== .*$word" "$file" &&
-				found="$found $name"
+			test -f "$file" && grep -q "$pattern" "$file" && found="$found $name"
 		done
 	done
 	test -z "$found" || found="$found CASE=*$word*"

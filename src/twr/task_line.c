@@ -255,8 +255,9 @@ static bool names_check(struct task_line *line, const struct field *fields)
 
 static bool pair_check(struct task_line *line, const char *one, const char *other)
 {
-	return !has(line, one) || !has(line, other) ||
-	       refuse(line, "\"%s\" and \"%s\" exclude each other", one, other);
+	if (!has(line, one) || !has(line, other))
+		return true;
+	return refuse(line, "\"%s\" and \"%s\" exclude each other", one, other);
 }
 
 /* Puts bytes in place of a field's base64. */

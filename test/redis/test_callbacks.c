@@ -35,6 +35,7 @@ static const struct {
 	{"/pause/1", "Retry-After: 1\r\n", TW_SECOND},
 	{"/pause/.4", "Retry-After: 0.4\r\n", 400 * TW_MILLISECOND},
 	{"/pause/0", "Retry-After: 0\r\n", 100 * TW_MILLISECOND},
+	{"/pause/past", "Retry-After: Sun, 06 Nov 1994 08:49:38 GMT\r\n", 100 * TW_MILLISECOND},
 	{"/pause/dated",
 	 "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:38 GMT\r\n",
 	 TW_SECOND},

@@ -7,6 +7,8 @@
  */
 #include "support/fixture.h"
 
+#include "redis/client/client.h"
+
 #include "faults/faults.h"
 #include "support/calls.h"
 #include "support/http_server.h"
@@ -120,13 +122,17 @@ static void assert_done_or_gone(struct stage *stage)
 static void call_with_fault(void *context)
 {
 	struct stage *stage = context;
+	struct call *other;
 	enum tw_status status;
 	bool met;
 
 	stage_open(stage);
+	/* Another thread's call has what the client keeps. */
+	other = call_begin(&stage->redis->access->calls);
 	begin_faults();
 	status = stage->call(stage->redis);
 	met = end_faults();
+	call_end(&stage->redis->access->calls, other, TW_OK);
 	if (status != TW_OK) {
 		if (!met)
 			fail_msg("%s: %s", stage->name, tw_status_name(status));
@@ -478,7 +484,7 @@ TEST(fixture, running_tasks_meets_each_failure)
 
 	work.fixture = *state;
 	http_server_start_counting(&work.http, NULL, NULL);
-	assert_true(fail_each(FAULT_ALLOCATION, work_with_fault, &work) > 50);
+	assert_true(fail_each(FAULT_ALLOCATION, work_with_fault, &work) > 20);
 	http_server_stop(&work.http);
 }
 

@@ -145,6 +145,10 @@ $ twr limits a --rate 0
 2$ twr limits a --weight 1001
 2$ twr limits a --rate ''
 2$ twr limits a --rate 5
+2$ twr limits a --rate x
+2$ twr limits a --rate 5/x
+2$ twr limits a --rate 5/999999h
+2$ twr limits a --weight 5x
 2$ twr limits a --rate 0/1s
 2$ twr limits a --rate 5/0s
 2$ twr limits a --rate 99999999999999999999/1s
@@ -267,6 +271,8 @@ twr: the data can't be read: Is a directory
 2$ twr add a --lease 1s
 2$ twr add a --latest 0
 2$ twr add a --latest 40000d
+2$ twr add a --latest 1s --every 1m
+2$ twr add a --latest 1s --cron @daily
 2$ twr move a
 2$ twr drop
 2$ twr drop --all a

@@ -311,8 +311,8 @@ static bool extension_is_awaited(void)
 	return is_awaited;
 }
 
-/* A run takes longer than a third of the lease, so the lease is extended. A busy machine may extend
- * it later. */
+/* A run takes longer than an end that is sent again, for the server compares no tokens. One whose
+ * lease is to be extended ends after that. */
 static enum tw_redis_outcome run(void *context, const struct tw_redis_job *job,
 				 struct tw_redis_verdict *verdict)
 {
@@ -329,7 +329,7 @@ static void run_task(size_t step, int attempts, char hook, tw_duration reply_tim
 {
 	const struct tw_redis_options options = {
 		.url = server.url, .shards = 4, .reply_timeout = reply_timeout};
-	struct tw_redis_worker_options worker_options = {.lease = 100 * TW_MILLISECOND,
+	struct tw_redis_worker_options worker_options = {.lease = TW_SECOND,
 							 .poll = 10 * TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;

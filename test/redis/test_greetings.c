@@ -139,6 +139,8 @@ TEST(opened, layout_of_another_kind_is_reported)
 	} cases[] = {
 		{"$1\r\nx", "can't be read"},
 		{"$1\r\n4", "can't be read"},
+		{"$3\r\n4 0", "can't be read"},
+		{"$9\r\n4 1000000", "can't be read"},
 		{"$3\r\n3 4", "has layout 3, expected 4: move its tasks by `twr list --json` of"},
 		{"$3\r\n4 5", "has 5 shards, expected 4"}};
 	struct tw_redis *other;

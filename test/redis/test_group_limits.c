@@ -255,6 +255,8 @@ static bool take_rule(void *context, const char *group, const struct tw_redis_li
 
 STORED(one_shard, rules_are_listed)
 {
+	static const char *const none[] = {"1 1 1 1 1", "1", "1 1 1 -1 1", "1 1 1 1 1 1",
+					   "1 1 1 999999999999999 1"};
 	struct tw_redis_limits limits = {.running = 9};
 	struct rules rules = {""};
 
@@ -271,6 +273,15 @@ STORED(one_shard, rules_are_listed)
 	assert_string_equal(rules.text, "=0,7,1/1000,1;last=1,4294967295,3/60001,0;");
 	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "last", &limits));
 	assert_int_equal(limits.running, UINT32_MAX);
+	/* What other programs have written is no rule. */
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		redis_server_number(&fixture->server, "HSET {tw/%s/0}limits %s %s",
+				    fixture->name_space, i ? "g" : "\n", none[i]);
+		*rules.text = '\0';
+		assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
+		assert_string_equal(rules.text, "=0,7,1/1000,1;last=1,4294967295,3/60001,0;");
+	}
+	redis_server_number(&fixture->server, "HDEL {tw/%s/0}limits g \n", fixture->name_space);
 	set(fixture, "last", (struct tw_redis_limits){.per = TW_SECOND});
 	set(fixture, "", (struct tw_redis_limits){0});
 	assert_int_equal(redis_server_number(&fixture->server, "EXISTS {tw/%s/0}limits",

@@ -39,8 +39,10 @@ STORED(fixture, key_longer_than_any_of_ours_is_broken)
 	memset(key, 'k', TW_REDIS_KEY_MAX + 1);
 	redis_server_number(&fixture->server, "HSET {tw/%s/0}body %s %s", name_space, key,
 			    "1 0\n\n");
-	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due 1 %s", name_space, key);
+	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due -99999999999999 %s", name_space,
+			    key);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
+	assert_int_equal(only_job(batch)->lateness, TW_REDIS_DELAY_MAX);
 	assert_int_equal(only_job(batch)->key_size, TW_REDIS_KEY_MAX + 1);
 	assert_int_equal(((const struct batch *)batch)->fates[0], FATE_BROKEN);
 	claim_end(batch);
@@ -327,6 +329,9 @@ STORED(fixture, bad_arguments_about_jobs_are_invalid)
 	struct tw_redis_job elsewhere = *job;
 	struct tw_redis_verdict verdict = {0};
 
+	assert_int_equal(tw_redis_cancel(NULL, "a", 1, TW_REDIS_WHOLE), TW_INVALID);
+	assert_int_equal(tw_redis_cancel(redis, NULL, 1, TW_REDIS_WHOLE), TW_INVALID);
+	assert_int_equal(tw_redis_cancel(redis, "a", 0, TW_REDIS_WHOLE), TW_INVALID);
 	elsewhere.shard = 4;
 	assert_int_equal(tw_redis_finish(redis, NULL, 1, TW_REDIS_DONE, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_finish(redis, &elsewhere, 1, TW_REDIS_DONE, NULL, NULL),

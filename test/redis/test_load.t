@@ -48,6 +48,12 @@ $ echo '{"key":"f","in":"1h"}' | twr load - --json
 > {"group":"g","weight":1001}
 > {"group":"","weight":2}
 > {"key":"z","paused":true}
+> [1]
+> {"key":1}
+> {"key":"z","max_attempts":"1"}
+> {"key":"z","callback":"http://a/","headers":7}
+> {"group":"g","rate":"0/1s"}
+> {"group":"g","paused":false}
 > end
 twr: line 1: the line is not JSON*
 twr: line 3: there is no field "%1B[0m"
@@ -58,6 +64,11 @@ twr: line 31: "running" is not a number*
 twr: line 33: "paused" is not true or false
 twr: line 35: there is no field "body"
 twr: line 41: there is no field "paused"
+twr: line 43: the line is not a JSON object
+twr: line 45: "key" is not *
+twr: line 47: "max_attempts" is not a number*
+twr: line 49: "headers" is not *
+twr: line 51: "rate" is not *
 twr: line 5: *latest is out of range, or the task recurs
 twr: line 9: *the cron expression, at byte 0*
 twr: line 11: *the callback's URL must begin with http:// or https://
@@ -70,9 +81,9 @@ twr: line 27: *a time zone requires a cron expression
 twr: line 29: *the header Tw-Key is set by the worker
 twr: line 37: invalid argument*
 twr: line 39: invalid argument*
-21 added, 21 refused
+28 added, 26 refused
 $ twr stats | head -n 1
-tasks 21
+tasks 27
 
 == A line that is too long is refused, and the next goes in.
 # The first body is the longest that is allowed, in its longest JSON form; the other is longer.
@@ -130,6 +141,7 @@ tasks 1
 2$ twr load
 *no file is given*
 2$ twr load $folder/lines a
+2$ twr load ''
 2$ twr load $folder/lines --in 1h
 65$ twr load /no/such/file
 twr: /no/such/file: No such file or directory

@@ -327,11 +327,14 @@ TEST(once, entry_that_cannot_be_read_recurs_no_more)
 	static char too_long[64 + TW_REDIS_CRON_MAX] = "1 0 one cron UTC ";
 	char none[][40] = {
 		"",           "1 0 one cron UTC", "1 0 one -1", "1 0 all 9999999999999999",
-		"-1 0 one 5", "1 0 one",          "nothing"};
+		"-1 0 one 5", "1 0 one",          "nothing",    "-1 0 one cron UTC @daily"};
+	char long_zone[64 + TW_CRON_ZONE_MAX];
 	struct recurrence how;
 
 	memset(too_long + strlen(too_long), '*', TW_REDIS_CRON_MAX + 1);
 	assert_false(recurrence_read(&how, too_long));
+	snprintf(long_zone, sizeof(long_zone), "1 0 one cron %0*d @daily", TW_CRON_ZONE_MAX + 1, 0);
+	assert_false(recurrence_read(&how, long_zone));
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		assert_false(recurrence_read(&how, none[i]));
 }

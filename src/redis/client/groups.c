@@ -133,7 +133,7 @@ static void rules_visit(struct visit *visit, const redisReply *items)
 		struct tw_redis_limits limits;
 		const char *name = items->element[i]->str;
 
-		if (*name && group_check(name, NULL) == TW_OK &&
+		if (group_check(name, NULL) == TW_OK &&
 		    rule_read(&limits, items->element[i + 1]->str))
 			visit->ended = !visit->each(visit->context, name, &limits);
 	}

@@ -54,7 +54,7 @@ static size_t mapped; /* bytes */
 static uint64_t refused;
 static bool uses_soon;
 
-static bool is_refused(void)
+bool sim_memory_refuses(void)
 {
 	if (!sim_happens(sim_plan_here()->memory_failures))
 		return false;
@@ -193,7 +193,7 @@ static void *take(size_t alignment, size_t size, int filling)
 	void *memory;
 
 	sim_point();
-	if (is_refused())
+	if (sim_memory_refuses())
 		return NULL;
 	if (!SANITIZER_ADDRESS)
 		memory = block_take(alignment, size);
@@ -226,7 +226,7 @@ void *sim_realloc(void *memory, size_t size)
 	void *larger;
 
 	if (SANITIZER_ADDRESS) {
-		if (is_refused())
+		if (sim_memory_refuses())
 			return NULL;
 		used += !memory;
 		return realloc(memory, size);
@@ -264,7 +264,7 @@ void *sim_mmap(void *address, size_t size, int protection, int flags, int file, 
 	char *memory;
 
 	sim_point();
-	if (is_refused())
+	if (sim_memory_refuses())
 		return MAP_FAILED;
 	/* It is read after the point, where threads may switch. */
 	memory = next_page;

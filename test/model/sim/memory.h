@@ -21,6 +21,8 @@ int sim_munmap(void *memory, size_t size);
 int sim_madvise(void *memory, size_t size, int advice);
 ssize_t sim_getrandom(void *buffer, size_t size, unsigned flags);
 
+/* Returns whether an allocation is refused, and counts it. */
+bool sim_memory_refuses(void);
 /* Frees all memory before each case. With `soon`, the last freed block is used again first. */
 void sim_memory_begin(bool soon);
 /* Fails if memory is left after the case. */

@@ -27,7 +27,8 @@ $(SIM_BUILD)/%.o: %.c test/model/sim/calls.h $(BUILD)/flags | $(AFTER_DEPS)
 		-c -o $@ $<
 	$(Q)$(OBJCOPY) $(SIM_SECTIONS) $@
 
-$(SIM_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/model/sim -fno-pie -fno-omit-frame-pointer
+$(SIM_OBJECTS): EXTRA = -UNDEBUG -Wno-unused-parameter -Itest -Itest/model/sim -fno-pie \
+	-fno-omit-frame-pointer
 
 -include $(patsubst %.o,%.d,$(SIM_LIB_OBJECTS) $(SIM_OBJECTS) $(SIM_SUPPORT))
 

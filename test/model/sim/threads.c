@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "memory.h"
+
 static const int64_t second = 1000000000;
 static const int64_t coarse_step = 4000000;
 
@@ -184,6 +186,8 @@ int sim_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 
 int sim_pthread_setspecific(pthread_key_t key, const void *value)
 {
+	if (sim_memory_refuses())
+		return ENOMEM;
 	part_here()->specific[key - KEYS_FIRST] = (void *)(uintptr_t)value;
 	return 0;
 }

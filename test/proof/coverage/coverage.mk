@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# This part of the Makefile measures which lines and branches of src/ the tests reach.
+# This part of the Makefile measures which lines and branches of src/ the tests and the simulation
+# reach.
 
 COVERAGE_BUILD := build/coverage
 # Tests that build their own library, or run none, are left out.
@@ -21,4 +22,6 @@ coverage: ## run the tests (or TESTS=) and list what of src/ they don't reach
 	@find $(COVERAGE_BUILD) -name '*.gcda' -delete 2>/dev/null || true
 	@$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) $(COVERAGE_FLAGS) TEST_TIMEOUT=1800 \
 		TESTS='$(COVERAGE_TESTS)' test
+	@$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) $(COVERAGE_FLAGS) \
+		SEED=$(or $(SEED),1) STEPS=$(or $(STEPS),60000000) sim
 	@test/proof/coverage/report.sh $(COVERAGE_BUILD) $(COVERAGE_OF)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This is included before all else in a build that counts what runs: a process that ends by
- * _exit(), as a fork's child does, first adds its counts to the files.
+ * _exit(), as a fork's child does, or by abort() first adds its counts to the files.
  */
 #ifndef COVERAGE_EXIT_H
 #define COVERAGE_EXIT_H
 
+#include <stdlib.h>
 #include <unistd.h>
 
 void __gcov_dump(void);
+void __gcov_reset(void);
 
 static inline _Noreturn void exit_counted(int status)
 {
@@ -16,6 +18,16 @@ static inline _Noreturn void exit_counted(int status)
 	_exit(status);
 }
 
+static inline _Noreturn void abort_counted(void)
+{
+	__gcov_dump();
+	abort();
+}
+
 #define _exit(status) exit_counted(status)
+#define abort() abort_counted()
+
+/* Adds the counts to the files before the simulation resets all variables. */
+#define keep_counts() (__gcov_dump(), __gcov_reset())
 
 #endif

@@ -522,6 +522,8 @@ static enum tw_status redis(struct steps *steps, int what)
 			 is_key ? steps->fixture->name_space : "", is_key ? word + 2 : word);
 		words[count] = texts[count];
 	}
+	/* The test's connection is opened by its first use. */
+	freeReplyObject(redis_server_ask(&steps->fixture->server, "PING"));
 	reply = redisCommandArgv(steps->fixture->server.context, count, words, NULL);
 	assert_non_null(reply);
 	assert_int_not_equal(reply->type, REDIS_REPLY_ERROR);
