@@ -54,7 +54,7 @@ template <class Receiver> struct sleep_operation {
 
 	void start() &noexcept
 	{
-		if (!asleep.begin())
+		if (!asleep.await_suspend(*this))
 			(*this)();
 	}
 	/* Completes. */

@@ -65,7 +65,8 @@ namespace tw
 
 namespace detail
 {
-/* Is never destroyed. */
+
+/* Holds the category of errors that are statuses. It is never destroyed. */
 union category_place {
 	struct status_category final : std::error_category {
 		const char *name() const noexcept override
@@ -82,82 +83,12 @@ union category_place {
 	{
 	}
 };
-} /* namespace detail */
 
-/* Holds the category. A weak symbol is one for a program and its libraries. So is a static variable
- * of an inline function, but that one would keep a library from being unloaded. */
+/* A weak symbol is one for a program and its libraries. So is a static variable of an inline
+ * function, but that one would keep a library from being unloaded. */
 extern "C" {
-[[gnu::weak, gnu::visibility("default")]] detail::category_place tw_cxx_category;
+[[gnu::weak, gnu::visibility("default")]] category_place tw_cxx_category;
 }
-
-/* Returns the category of errors that are statuses. */
-inline const std::error_category &category() noexcept
-{
-	return tw_cxx_category.value;
-}
-
-/* Throws unless the status is TW_OK. TW_SYSTEM throws the error of errno. */
-[[gnu::noinline, gnu::cold]] inline void check(tw_status status, const char *text = "timingwheel")
-{
-	if (status == TW_OK)
-		return;
-#ifdef __cpp_exceptions
-	if (status == TW_NO_MEMORY)
-		throw std::bad_alloc();
-	if (status == TW_SYSTEM)
-		throw std::system_error(errno, std::generic_category(), text);
-	throw std::system_error(status, category(), text);
-#else
-	(void)text;
-	std::terminate();
-#endif
-}
-
-/* Returns a length of time in nanoseconds, rounded up; ±TW_FOREVER if it is too long for them. */
-template <class Rep, class Period>
-constexpr tw_duration nanoseconds_of(std::chrono::duration<Rep, Period> time) noexcept
-{
-	__extension__ using wide = __int128;
-	/* A unit is num * by / of nanoseconds. */
-	constexpr std::intmax_t shared = std::gcd(Period::den, std::nano::den);
-	constexpr std::intmax_t by = std::nano::den / shared, of = Period::den / shared;
-
-	if constexpr (std::is_integral_v<Rep> && sizeof(Rep) <= 8) {
-		const wide units = static_cast<wide>(time.count()) * Period::num;
-		const wide rest = units % of * by;
-		tw_duration all = 0;
-
-		if (__builtin_mul_overflow(units / of, by, &all) ||
-		    __builtin_add_overflow(all, rest / of + (rest % of > 0), &all))
-			return time.count() < Rep{} ? -TW_FOREVER : TW_FOREVER;
-		return std::max(all, -TW_FOREVER);
-	} else {
-		using real = std::conditional_t<std::is_floating_point_v<Rep>, Rep, long double>;
-		constexpr real unit = static_cast<real>(Period::num) * static_cast<real>(by) /
-				      static_cast<real>(of);
-		constexpr real most = static_cast<real>(TW_FOREVER) / unit;
-		const real count = static_cast<real>(time.count());
-
-		if (!(count < most) || !(count > -most))
-			return count < 0 ? -TW_FOREVER : TW_FOREVER;
-		const tw_duration whole = static_cast<tw_duration>(count * unit);
-		return whole + (static_cast<real>(whole) < count * unit);
-	}
-}
-
-/* Is a length of time in any unit, as a parameter. */
-struct length {
-	tw_duration nanoseconds;
-
-	template <class Rep, class Period>
-	constexpr length(std::chrono::duration<Rep, Period> time) noexcept
-		: nanoseconds(nanoseconds_of(time))
-	{
-	}
-};
-
-namespace detail
-{
 
 /* Is the argument of a timer, or the value of a key, that this header sets. */
 struct job {
@@ -197,8 +128,8 @@ template <void (job::*act)()> void act_on(void *one)
 	(static_cast<job *>(one)->*act)();
 }
 
-/* Is a wheel's part in C++. Its two functions are those of the program or library that made the
- * wheel, whichever uses it: by `run` a timer is known as one of this header. */
+/* Is a wheel's part in C++. Its functions are those of the program or library that made the wheel,
+ * whichever uses it: by `run` a timer is known as one of this header. */
 struct home : std::enable_shared_from_this<home> {
 	tw_wheel *wheel = nullptr;
 	tw_options options; /* the program's */
@@ -210,34 +141,32 @@ struct home : std::enable_shared_from_this<home> {
 	std::mutex lock;
 	std::unordered_set<std::uint64_t> left; /* timers on their way back whose sleep is gone */
 
+	/* Calls one of the program's functions, if there is one. */
+	template <auto function, class... Arguments>
+	static void pass_on(void *context, Arguments... arguments)
+	{
+		const tw_options &given = static_cast<home *>(context)->options;
+
+		if (given.*function)
+			(given.*function)(given.context, arguments...);
+	}
 	/* Takes back what a stop or a drain returns. */
 	static void take_back(void *context, const tw_task *task, tw_reason reason)
 	{
 		home *self = static_cast<home *>(context);
 		job *one = static_cast<job *>(task->value);
 
-		if (!task->key && task->run != self->run) {
-			if (self->options.release)
-				self->options.release(self->options.context, task, reason);
-			return;
-		}
+		if (!task->key && task->run != self->run)
+			return pass_on<&tw_options::release>(context, task, reason);
 		std::unique_lock hold(self->lock);
 		if (self->left.erase(task->timer.id))
 			return;
 		one->status = TW_CLOSED;
-		/* acq_rel: as in sleep::begin() */
+		/* acq_rel: as in sleep::await_suspend() */
 		const job::phase at = one->at.exchange(job::ENDED, std::memory_order_acq_rel);
 		hold.unlock();
 		if (at != job::BEGINNING && at != job::LEAVING)
 			act_on<&job::close>(one);
-	}
-	/* Calls one of the options' functions that prepare threads, if there is one. */
-	template <auto function> static void prepare(void *context, const char *name)
-	{
-		const tw_options &given = static_cast<home *>(context)->options;
-
-		if (given.*function)
-			(given.*function)(given.context, name);
 	}
 	/* Ends the wheel in this thread or, in a function of the wheel, in a thread of its own. */
 	static void end(home *self)
@@ -270,6 +199,65 @@ tw_status drive(home *self, auto *call, auto... arguments)
 
 } /* namespace detail */
 
+/* Returns the category of errors that are statuses. */
+inline const std::error_category &category() noexcept
+{
+	return detail::tw_cxx_category.value;
+}
+
+/* Throws unless the status is TW_OK. TW_SYSTEM throws the error of errno. */
+[[gnu::noinline, gnu::cold]] inline void check(tw_status status, const char *text = "timingwheel")
+{
+	if (status == TW_OK)
+		return;
+#ifdef __cpp_exceptions
+	if (status == TW_NO_MEMORY)
+		throw std::bad_alloc();
+	if (status == TW_SYSTEM)
+		throw std::system_error(errno, std::generic_category(), text);
+	throw std::system_error(status, category(), text);
+#else
+	(void)text;
+	std::terminate();
+#endif
+}
+
+/* Is a length of time of any unit in nanoseconds, rounded up; ±TW_FOREVER if it is too long. */
+struct length {
+	tw_duration nanoseconds;
+
+	template <class Rep, class Period>
+	constexpr length(std::chrono::duration<Rep, Period> time) noexcept
+	{
+		/* A unit is up / down nanoseconds. Whole ones of them need 64 bits only. */
+		constexpr std::intmax_t shared = std::gcd(Period::den, std::nano::den);
+		constexpr bool is_exact = std::is_integral_v<Rep> && sizeof(Rep) <= 8;
+		constexpr bool is_short = std::is_signed_v<Rep> && Period::den == shared &&
+					  Period::num <= std::nano::den;
+		__extension__ using wide = __int128;
+		using real = std::conditional_t<std::is_floating_point_v<Rep>, Rep, long double>;
+		using integer = std::conditional_t<is_short, std::intmax_t, wide>;
+		using number = std::conditional_t<is_exact, integer, real>;
+		constexpr number up = static_cast<number>(Period::num) * (std::nano::den / shared);
+		constexpr number down = static_cast<number>(Period::den / shared);
+		constexpr number most = static_cast<number>(TW_FOREVER) * down / up;
+		const number count = static_cast<number>(time.count());
+
+		if (count <= most && count >= -most) {
+			const wide whole = static_cast<wide>(count * up / down);
+			const bool more = static_cast<number>(whole) * down < count * up;
+
+			nanoseconds =
+				static_cast<tw_duration>(std::min<wide>(whole + more, TW_FOREVER));
+		} else {
+			nanoseconds = count < 0 ? -TW_FOREVER : TW_FOREVER;
+		}
+	}
+};
+
+/* Is the length of time that never ends. */
+inline constexpr std::chrono::nanoseconds never{TW_FOREVER};
+
 /*
  * Refers to a timer by handle, and owns nothing: the timer goes on without it. It must not be used
  * after its wheel is destroyed.
@@ -283,7 +271,7 @@ class handle
 {
       public:
 	handle() = default;
-	handle(detail::home *wheel, tw_timer id) noexcept : home_(wheel), id_(id)
+	handle(detail::home *on, tw_timer id) noexcept : home_(on), wheel_(on->wheel), id_(id)
 	{
 	}
 
@@ -292,7 +280,7 @@ class handle
 	tw_status stop() noexcept
 	{
 		void *argument = nullptr;
-		tw_status status = tw_timer_take(wheel(), id_, &argument);
+		tw_status status = tw_timer_take(wheel_, id_, &argument);
 		detail::job *one = static_cast<detail::job *>(argument);
 
 		if (status == TW_REARMED) {
@@ -314,7 +302,7 @@ class handle
 		const tw_task *task = tw_current_task();
 		tw_status status = stop();
 
-		if (!task || task->timer.id != id_.id || task->wheel != wheel())
+		if (!task || task->timer.id != id_.id || task->wheel != wheel_)
 			wait();
 		return status;
 	}
@@ -326,22 +314,17 @@ class handle
 		return id_;
 	}
 
-      private:
-	friend class timer;
-
-	tw_wheel *wheel() const noexcept
-	{
-		return home_ ? home_->wheel : nullptr;
-	}
+      protected:
 	/* Waits until the stopped timer is not running. In a function of the wheel the C interface
 	 * does not wait. */
 	void wait() const noexcept
 	{
-		while (tw_timer_stop_wait(wheel(), id_) == TW_RUNNING)
+		while (tw_timer_stop_wait(wheel_, id_) == TW_RUNNING)
 			std::this_thread::sleep_for(std::chrono::microseconds(50));
 	}
 
 	detail::home *home_ = nullptr;
+	tw_wheel *wheel_ = nullptr;
 	tw_timer id_ = {};
 };
 
@@ -353,7 +336,7 @@ class timer : public handle
 	timer(handle started = {}) noexcept : handle(started)
 	{
 		if (home_)
-			wheel_ = home_->weak_from_this();
+			owned_ = home_->weak_from_this();
 	}
 	timer(timer &&other) noexcept : timer(std::exchange<handle, handle>(other, {}))
 	{
@@ -361,17 +344,17 @@ class timer : public handle
 	timer &operator=(timer other) noexcept
 	{
 		std::swap<handle>(*this, other);
-		wheel_.swap(other.wheel_);
+		owned_.swap(other.owned_);
 		return *this;
 	}
 	~timer()
 	{
-		if (const auto kept = wheel_.lock())
+		if (const auto kept = owned_.lock())
 			(void)stop_and_wait();
 	}
 
       private:
-	std::weak_ptr<detail::home> wheel_;
+	std::weak_ptr<detail::home> owned_; /* the wheel, until its end */
 };
 
 /* Owns a calendar (cron.h). The constructor throws an error with its text. */
@@ -380,7 +363,6 @@ struct cron : std::shared_ptr<tw_cron> {
 	{
 		tw_cron_error wrong = {};
 		tw_cron *made;
-
 		tw_status status = tw_cron_create(&made, expression, zone, &wrong);
 
 		check(status, wrong.text);
@@ -391,23 +373,25 @@ struct cron : std::shared_ptr<tw_cron> {
 namespace detail
 {
 
+/* Stands for what is not needed: a token that requests no stop, and what it would call. */
+struct nothing {
+	void reset()
+	{
+	}
+};
+
 template <class F, class Called = std::decay_t<F> &>
 concept function = std::invocable<Called> || std::invocable<Called, handle>;
 
-/* Stands for what is not needed, and for a token that requests no stop. */
-struct nothing {
-	template <class> using callback_type = nothing;
-};
-
-/* Holds a function, which its only run destroys or, if it repeats, its end. `extra` is what its
- * timer needs beside it. */
-template <bool repeats, class F, class Extra> struct function_of : job {
+/* Holds a function, which its only run destroys or, if it repeats, its end. `kept` is destroyed with
+ * it. */
+template <bool repeats, class F, class Kept> struct function_of : job {
 	home *wheel;
 	F function;
-	Extra extra;
+	[[no_unique_address]] Kept kept;
 
-	function_of(home *on, auto &&given, Extra &&more)
-		: wheel(on), function(std::forward<decltype(given)>(given)), extra(std::move(more))
+	function_of(home *on, auto &&given, Kept more)
+		: wheel(on), function(std::forward<decltype(given)>(given)), kept(std::move(more))
 	{
 	}
 	void run() override
@@ -435,18 +419,16 @@ template <bool repeats, class F, class Extra> struct function_of : job {
 	};
 };
 
-/* Is what calls a Stopper when a stop is requested. */
-template <class Token, class Stopper> struct callback_for {
-	using type = typename Token::template callback_type<Stopper>;
-};
-template <class Stopper> struct callback_for<std::stop_token, Stopper> {
-	using type = std::stop_callback<Stopper>;
-};
+/* Give the type of what calls a Stopper when a stop is requested. */
+template <class Stopper> nothing callback_of(nothing);
+template <class Stopper> std::optional<std::stop_callback<Stopper>> callback_of(std::stop_token);
+template <class Stopper, class Token>
+std::optional<typename Token::template callback_type<Stopper>> callback_of(Token);
 
 /*
  * Holds a sleep, in the frame of the coroutine that awaits it. When it has ended, it calls Wake.
- * The phase says which goes on: begin() and the end, the later of the two; the end and the destructor
- * of a frame that sleeps, the earlier one.
+ * The phase says which goes on: await_suspend() and the end, the later of the two; the end and the
+ * destructor of a frame that sleeps, the earlier one.
  */
 template <class Token, class Wake> class sleep final : job, public std::suspend_always
 {
@@ -462,23 +444,24 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 	}
 	~sleep()
 	{
-		/* acquire: as in begin() */
+		/* acquire: as in await_suspend() */
 		if (at.load(std::memory_order_acquire) == ASLEEP)
 			leave();
 	}
 
 	/* Begins the sleep. If it returns true, `wake` is called, perhaps before the return. Else
 	 * the sleep is over, or failed. */
-	bool begin()
+	bool await_suspend(Wake wake)
 	{
 		phase begun = BEGINNING;
-		tw_status armed = TW_INVALID;
 
+		wake_ = wake;
 		/* relaxed: the timer publishes it */
 		at.store(is_stoppable ? BEGINNING : ASLEEP, std::memory_order_relaxed);
-		if (home_)
-			armed = tw_after_func(home_->wheel, delay_.nanoseconds, home_->run,
-					      static_cast<job *>(this), &timer_);
+		const tw_status armed =
+			home_ ? tw_after_func(home_->wheel, delay_.nanoseconds, home_->run,
+					      static_cast<job *>(this), &timer_)
+			      : TW_INVALID;
 		if (armed != TW_OK) {
 			status = armed; /* not otherwise: a drain may have set it by now */
 			at.store(ENDED, std::memory_order_relaxed);
@@ -491,18 +474,6 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 		}
 		return true; /* *this may be destroyed by now */
 	}
-	/* Returns how the sleep has ended; TW_REARMED: a stop was requested. */
-	tw_status finish() noexcept
-	{
-		callback_.reset();
-		return status;
-	}
-
-	bool await_suspend(Wake handle)
-	{
-		wake_ = handle;
-		return begin();
-	}
 	bool await_resume()
 	{
 		if (finish() == TW_OK)
@@ -510,6 +481,12 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 		if (status != TW_REARMED)
 			check(status);
 		return false;
+	}
+	/* Returns how the sleep has ended; TW_REARMED: a stop was requested. */
+	tw_status finish() noexcept
+	{
+		callback_.reset();
+		return status;
 	}
 
       private:
@@ -532,8 +509,8 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 	void run() override
 	{
 		Wake wake = wake_; /* before another thread may destroy the sleep */
-		/* acq_rel: as in begin(); acquire, release: the last touch, pairs with a destructor.
-		 * If that comes between the two, the frame is gone, or never was. */
+		/* acq_rel: as in await_suspend(); acquire, release: the last touch, pairs with a
+		 * destructor. If that comes between the two, the frame is gone, or never was. */
 		const phase old = is_stoppable ? at.exchange(ENDED, std::memory_order_acq_rel)
 					       : at.load(std::memory_order_acquire);
 
@@ -552,7 +529,7 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 		tw_status taken;
 		void *argument;
 
-		/* acq_rel: as in begin() */
+		/* acq_rel: as in await_suspend() */
 		if (at.exchange(LEAVING, std::memory_order_acq_rel) != ASLEEP)
 			return;
 		callback_.reset();
@@ -570,7 +547,7 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 	[[no_unique_address]] Token token_;
 	Wake wake_;
 	tw_timer timer_;
-	[[no_unique_address]] std::optional<typename callback_for<Token, stopper>::type> callback_;
+	[[no_unique_address]] decltype(callback_of<stopper>(std::declval<Token>())) callback_;
 };
 
 } /* namespace detail */
@@ -599,13 +576,12 @@ class wheel
 	{
 		using detail::home;
 		auto made = std::make_unique<home>();
-		tw_options own = options;
+		tw_options own = made->options = options;
 
-		made->options = options;
 		own.context = made.get();
 		own.release = home::take_back;
-		own.on_thread_start = home::prepare<&tw_options::on_thread_start>;
-		own.on_thread_end = home::prepare<&tw_options::on_thread_end>;
+		own.on_thread_start = home::pass_on<&tw_options::on_thread_start>;
+		own.on_thread_end = home::pass_on<&tw_options::on_thread_end>;
 		check(tw_create(
 			&made->wheel, interval.nanoseconds, slots,
 			[](void *, const tw_task *task) {
@@ -714,17 +690,15 @@ class wheel
 	}
 
       private:
-	friend class alarm;
 	friend struct sleep_sender schedule_after(const wheel &, length) noexcept;
 
 	/* Makes a function, for a timer that may yet be refused. */
-	template <bool repeats, class Extra = detail::nothing>
-	auto make(auto &&given, Extra extra = {})
+	template <bool repeats, class Kept = detail::nothing>
+	std::unique_ptr<detail::job> make(auto &&given, Kept kept = {})
 	{
-		using made = detail::function_of<repeats, std::decay_t<decltype(given)>, Extra>;
-
-		return std::make_unique<made>(home_.get(), std::forward<decltype(given)>(given),
-					      std::move(extra));
+		return std::make_unique<
+			detail::function_of<repeats, std::decay_t<decltype(given)>, Kept>>(
+			home_.get(), std::forward<decltype(given)>(given), std::move(kept));
 	}
 	/* Sets the timer of a function by a call of the C interface, with these arguments first. */
 	handle start(std::unique_ptr<detail::job> made, auto *call, auto... first)
@@ -750,53 +724,24 @@ class wheel
 	std::shared_ptr<detail::home> home_;
 };
 
-/*
- * Owns an alarm, which can be set any number of times without an allocation. It must be destroyed
- * before its wheel. Its destructor waits for a run under way, but in a task of the wheel. After it
- * was moved from, members return TW_INVALID.
- */
-class alarm
+/* Owns a timer that runs each time that it is set and comes due. A set needs no memory. A drain
+ * ends it. */
+class alarm : private timer
 {
       public:
-	template <std::invocable F> alarm(wheel &wheel, F &&function)
+	template <detail::function F>
+	alarm(wheel &wheel, F &&function)
+		: timer(wheel.every(never, never, std::forward<F>(function)))
 	{
-		auto made = wheel.make<true>(std::forward<F>(function), tw_alarm{});
-
-		check(!wheel.home_ ? TW_INVALID
-				   : tw_alarm_init(wheel.get(), &made->extra, wheel.home_->run,
-						   static_cast<detail::job *>(made.get())));
-		alarm_ = {&made->extra, ender{made.get()}};
-		(void)made.release();
 	}
 	tw_status set(length delay) noexcept
 	{
-		return tw_alarm_set(get(), delay.nanoseconds);
+		return tw_timer_reset(wheel_, get(), delay.nanoseconds);
 	}
 	tw_status stop() noexcept
 	{
-		return tw_alarm_stop(get());
+		return set(never);
 	}
-	/* Returns the alarm of the C interface, which this one owns. */
-	tw_alarm *get() const noexcept
-	{
-		return alarm_.get();
-	}
-
-      private:
-	/* Ends an alarm, which may outlive this one, with its function. */
-	struct ender {
-		detail::job *held;
-
-		void operator()(tw_alarm *alarm) const noexcept
-		{
-			if (tw_alarm_destroy(alarm) == TW_OK)
-				held->close();
-			else
-				(void)tw_alarm_close(alarm, detail::act_on<&detail::job::close>);
-		}
-	};
-
-	std::unique_ptr<tw_alarm, ender> alarm_;
 };
 
 } /* namespace tw */

@@ -23,7 +23,7 @@ __extension__ using wide = __int128;
  * the end of what a tw_duration holds. */
 template <class Rep, class Period> void check_duration(Rep count)
 {
-	const tw_duration found = tw::nanoseconds_of(std::chrono::duration<Rep, Period>(count));
+	const tw_duration found = tw::length(std::chrono::duration<Rep, Period>(count)).nanoseconds;
 	const long double exact = static_cast<long double>(count) * Period::num /
 				  static_cast<long double>(Period::den) * 1e9L;
 	const long double error = exact * std::numeric_limits<float>::epsilon();
@@ -80,10 +80,11 @@ void durations_are_rounded_up_and_end()
 	check_periods<float>();
 	check_periods<double>();
 	check_periods<long double>();
-	static_assert(tw::nanoseconds_of(1ms) == TW_MILLISECOND);
-	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(1e-10)) == 1);
-	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(1e300)) == TW_FOREVER);
-	static_assert(tw::nanoseconds_of(std::chrono::duration<double>(0.001)) == TW_MILLISECOND);
+	static_assert(tw::length(1ms).nanoseconds == TW_MILLISECOND);
+	static_assert(tw::length(std::chrono::duration<double>(1e-10)).nanoseconds == 1);
+	static_assert(tw::length(std::chrono::duration<double>(1e300)).nanoseconds == TW_FOREVER);
+	static_assert(tw::length(std::chrono::duration<double>(0.001)).nanoseconds ==
+		      TW_MILLISECOND);
 }
 
 /* What has become of a sleep; `left` while it has not ended. */

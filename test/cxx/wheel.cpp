@@ -257,6 +257,9 @@ void alarms_run_as_long_as_they_live()
 		tw::alarm moved = std::move(alarm);
 	}
 	CHECK(wheel.advance(2ms) == TW_OK && runs == 2 && alive == 1);
+	tw::alarm drained(wheel, [one] {});
+	CHECK(wheel.drain() == TW_OK && wheel.poll() == TW_OK && alive == 1);
+	CHECK(drained.set(1ms) == TW_NOT_FOUND);
 	/* It ends in its own run. */
 	own.emplace(wheel, [one, &own, &runs] {
 		++runs;
@@ -319,7 +322,7 @@ void assignment_destroys_what_was_there()
 	CHECK(alive == 3);
 	alarm = std::move(next);
 	CHECK(alive == 2);
-	CHECK(next.stop() == TW_INVALID && next.set(1ms) == TW_INVALID && !next.get());
+	CHECK(next.stop() == TW_INVALID && next.set(1ms) == TW_INVALID);
 	CHECK(alarm.set(1ms) == TW_OK && other.advance(1ms) == TW_OK);
 	other.after(1ms, [one] {});
 	wheel.after(1ms, [one] {});
