@@ -20,7 +20,7 @@ has_senders()
 }
 
 flags="-O1 -g -Wall -Wextra -Wpedantic -Wconversion -Werror $SANITIZE_FLAGS -Iinclude -pthread"
-for compiler in "$CXX" $(command -v g++ clang++); do
+for compiler in $(command -v "$CXX" g++ clang++ | sort -u); do
 	for standard in c++20 c++2b; do
 		for source in test/cxx/*.cpp; do
 			if test "$source" = test/cxx/sender.cpp && ! has_senders $standard; then
