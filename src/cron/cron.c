@@ -98,7 +98,7 @@ enum tw_status tw_cron_create(struct tw_cron **cron, const char *expression, con
 {
 	struct tw_cron_error wrong = {.text = "out of memory"};
 	struct tw_cron *made = malloc(sizeof(*made));
-	enum tw_status status = made || !cron || !expression ? TW_INVALID : TW_NO_MEMORY;
+	enum tw_status status = !cron || !expression || made ? TW_INVALID : TW_NO_MEMORY;
 
 	if (cron)
 		*cron = NULL;

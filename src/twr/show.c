@@ -77,10 +77,10 @@ static void show_field(const char *name, const json_t *value)
 	size_t i;
 
 	json_array_foreach(value, i, element) show_field(name, element);
-	if (json_is_array(value))
+	if (json_typeof(value) == JSON_ARRAY)
 		return;
 	printf("%-13s ", name);
-	if (json_is_integer(value))
+	if (json_typeof(value) == JSON_INTEGER)
 		printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else
 		show_text(json_string_value(value), json_string_length(value));

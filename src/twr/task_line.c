@@ -148,7 +148,8 @@ static size_t *size_at(const void *place)
 static bool list_read(const json_t *value, void *place)
 {
 	size_t count = json_array_size(value);
-	const char **texts = json_is_array(value) ? calloc(count + 1, sizeof(*texts)) : NULL;
+	const char **texts =
+		json_typeof(value) == JSON_ARRAY ? calloc(count + 1, sizeof(*texts)) : NULL;
 
 	*(const char ***)place = texts;
 	*size_at(place) = texts ? count : 0;
@@ -174,7 +175,7 @@ static bool value_read(const struct field *field, const json_t *value, void *pla
 		*(const void **)place = json_string_value(value);
 		*size_at(place) = json_string_length(value);
 		*size = (int64_t)json_string_length(value);
-		return json_is_string(value);
+		return json_typeof(value) == JSON_STRING;
 	case FIELD_PARSED:
 		if (!text || !field->parse(text, size))
 			return false;
@@ -188,7 +189,7 @@ static bool value_read(const struct field *field, const json_t *value, void *pla
 			*(int64_t *)place = *size;
 		else if (*size >= field->least && *size <= field->most)
 			*(int64_t *)place = *size * TW_MILLISECOND;
-		return json_is_integer(value);
+		return json_typeof(value) == JSON_INTEGER;
 	}
 }
 
@@ -207,8 +208,8 @@ static bool field_read(const struct field *field, struct task_line *line)
 	case FIELD_NAME:
 		return name_read(text_of(value), field->names, place);
 	case FIELD_FLAG:
-		*(bool *)place = json_is_true(value);
-		return json_is_boolean(value);
+		*(bool *)place = json_typeof(value) == JSON_TRUE;
+		return json_typeof(value) == JSON_TRUE || json_typeof(value) == JSON_FALSE;
 	default:
 		return value_read(field, value, place, &size) && size >= field->least &&
 		       size <= field->most;
@@ -320,7 +321,7 @@ bool task_line_read(struct task_line *line, const char *text, size_t size)
 		return refuse(line, "a field occurs twice");
 	if (!line->json)
 		return refuse(line, "the line is not JSON (byte %d)", error.position);
-	if (!json_is_object(line->json))
+	if (json_typeof(line->json) != JSON_OBJECT)
 		return refuse(line, "the line is not a JSON object");
 	if (!has(line, "key") && !has(line, "key_base64") && has(line, "group"))
 		line->kind = LINE_LIMITS;

@@ -50,7 +50,9 @@ TEST(once, released_memory_is_gone_and_reads_as_zero)
 	assert_int_equal(resident_pages(memory, 4 * page), 2);
 	for (size_t i = 0; i < 4 * page; i++)
 		assert_int_equal(memory[i], i / page == 0 || i / page == 3);
+	assert_false(pages_release(memory + 1, page));
 	pages_unmap_aligned(memory, 4 * page);
+	assert_false(pages_release(memory, page));
 }
 
 TEST(once, more_than_there_is_is_refused)

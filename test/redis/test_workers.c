@@ -117,16 +117,18 @@ STORED(opened, worker_that_is_gone_is_forgotten)
 {
 	report_write(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
 	report_write(fixture, "there", "host:2 5 0 0 0 0 0", 20000);
+	report_write(fixture, "none", "host:3 -1 0 0 0 0 0", 20000);
+	report_write(fixture, "old", "host:4 99999999999999999 0 0 0 0 0", 20000);
 	assert_string_equal(only_worker(fixture->redis).name, "host:2");
 	/* The next report removes those that have expired, and the key expires with the last. */
 	start(fixture, (struct tw_redis_worker_options){0});
 	WAIT_UNTIL(count_workers(fixture->redis) == 2);
 	assert_int_equal(
 		redis_server_number(&fixture->server, "ZCARD {tw/%s}present", fixture->name_space),
-		2);
+		4);
 	assert_int_equal(
 		redis_server_number(&fixture->server, "HLEN {tw/%s}workers", fixture->name_space),
-		2);
+		4);
 	assert_in_range(
 		redis_server_number(&fixture->server, "PTTL {tw/%s}present", fixture->name_space),
 		1, 30000);

@@ -220,6 +220,7 @@ TEST(once, calls_without_a_wheel_are_invalid)
 	assert_int_equal(tw_pending(NULL), 0);
 	assert_int_equal(tw_now(NULL), 0);
 	assert_int_equal(tw_clock_of(NULL), TW_CLOCK_MONOTONIC);
+	assert_int_equal(tw_drive_of(NULL), TW_DRIVE_THREAD);
 	assert_int_equal(tw_interval_of(NULL), 0);
 	assert_status(tw_destroy(NULL), TW_OK);
 	script_close(script, "without a wheel", __FILE__, __LINE__);
