@@ -92,7 +92,7 @@ static enum tw_status limits_set(const struct load *load, const struct task_line
 {
 	const char *group = line->info.task.group;
 
-	return tw_redis_set_limits(load->redis, group && *group ? group : NULL, &line->limits);
+	return tw_redis_set_limits(load->redis, *group ? group : NULL, &line->limits);
 }
 
 /* Reports a task whose data is wrong. The call for many keeps the first reason only. This one is

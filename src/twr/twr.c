@@ -30,7 +30,7 @@ static void *allocate_or_exit(size_t size)
 {
 	void *memory = malloc(size);
 
-	if (!memory && size) {
+	if (!memory) {
 		fputs("twr: out of memory\n", stderr);
 		exit(EXIT_SYSTEM);
 	}

@@ -94,8 +94,9 @@ bool rate_parse(const char *text, struct tw_redis_limits *limits)
 	limits->per = 0;
 	if (!strcmp(text, "0"))
 		return true;
-	return isdigit((unsigned char)*text) && sscanf(text, "%9u/%n", &limits->rate, &end) == 1 &&
-	       limits->rate && end && duration_parse(text + end, &limits->per) &&
+	if (isdigit((unsigned char)*text))
+		sscanf(text, "%9u/%n", &limits->rate, &end);
+	return limits->rate && end && duration_parse(text + end, &limits->per) &&
 	       limits->per >= TW_MILLISECOND && limits->per <= TW_REDIS_DELAY_MAX;
 }
 

@@ -149,6 +149,7 @@ $ twr limits a --rate 0
 2$ twr limits a --rate 5/x
 2$ twr limits a --rate 5/999999h
 2$ twr limits a --weight 5x
+2$ TWR_URL=nothing TWR_PASSWORD=pw twr stats
 2$ twr limits a --rate 0/1s
 2$ twr limits a --rate 5/0s
 2$ twr limits a --rate 99999999999999999999/1s

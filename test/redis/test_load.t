@@ -22,7 +22,7 @@ $ twr get b --json
 {"key":"b",*"due":"2070-01-01T00:00:00.500Z",*"body_base64":"/+8="}
 $ twr get c --json
 *"due_ms":3155760000123,*
-$ echo '{"key":"f","in":"1h"}' | twr load - --json
+$ printf '{"key":"f","in":"1h"}' | twr load - --json
 {"added":1,"refused":0}
 
 == Bad lines are reported by their numbers, and those between them are added.

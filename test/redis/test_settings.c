@@ -199,7 +199,7 @@ TEST(once, malformed_urls_are_refused_and_not_repeated)
 					   "redis://:secret@host?timeout=1..5",
 					   "redis://:secret@host?time=1",
 					   "redis://:secret@host?timeput=1",
-					   "redis://:secret@host?databank=1",
+					   "redis://:secret@host?durabilite=1",
 					   "redis://:secret@host?client_name=%zz",
 					   "redis://:secret@host?client_name=",
 					   "redis://:secret@host?client_name=a%20b",
@@ -281,6 +281,7 @@ TEST(once, every_status_has_its_name_and_a_text)
 	TW_REDIS_STATUS_LIST(ASSERT_STATUS)
 #undef ASSERT_STATUS
 	assert_string_equal(tw_status_name(TW_STATUS_MAX), "TW_UNKNOWN");
+	assert_string_equal(tw_status_text(TW_STATUS_MAX), "unknown status");
 }
 
 /* These are the check value of this CRC, and the cluster specification's example. */

@@ -676,6 +676,7 @@ STORED(opened, bad_worker_options_are_invalid)
 						      {.connection_age = 999 * TW_MILLISECOND},
 						      {.connection_age = 25 * TW_HOUR},
 						      {.poll = -1},
+						      {.ca_file = "/no/such/file"},
 						      {.handler_for_callbacks = true}};
 	struct tw_redis_worker *worker = VALUE(1);
 	struct tw_redis_error error;

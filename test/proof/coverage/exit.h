@@ -12,20 +12,8 @@
 void __gcov_dump(void);
 void __gcov_reset(void);
 
-static inline _Noreturn void exit_counted(int status)
-{
-	__gcov_dump();
-	_exit(status);
-}
-
-static inline _Noreturn void abort_counted(void)
-{
-	__gcov_dump();
-	abort();
-}
-
-#define _exit(status) exit_counted(status)
-#define abort() abort_counted()
+#define _exit(status) (__gcov_dump(), _exit(status))
+#define abort() (__gcov_dump(), abort())
 
 /* Adds the counts to the files before the simulation resets all variables. */
 #define keep_counts() (__gcov_dump(), __gcov_reset())
