@@ -5,7 +5,7 @@
  *
  * Invariants:
  *   a block is in one place: in use, in a bin, in a stripe, or free in its chunk
- *   a chunk is in the list of what it is good for, but while a thread prepares it
+ *   a chunk is in the list of what it is good for
  *   a page on its way to the system is present, and neither usable nor empty
  *   present and empty are the sums of the chunks'; held is present and the headers, in bytes
  *   out is the number of blocks that are not free in a chunk
@@ -25,8 +25,8 @@
  *
  * Chunks are 2 MiB, so that the kernel can back each with a huge page: a million timers touched at
  * random miss the TLB otherwise. A small slab touches only the used part of its first chunk. A new
- * huge page costs the kernel about 100 us: one thread prepares it, under no lock that others need
- * to take or give blocks of other chunks.
+ * huge page costs the kernel about 100 us. It is prepared under the lock: a thread that needs it
+ * waits in any case, and one that gives blocks back keeps them.
  *
  * Present pages are used before absent ones, those in chunks that are in use before new chunks.
  * A thread that passes blocks on gives empty pages back to the system while these are too many: 64
@@ -67,7 +67,6 @@ void slab_init(struct slab *slab, size_t block_size, const struct slab_hooks *ho
 	for (int i = 0; i < SLAB_LISTS; i++)
 		list_init(&slab->chunks[i]);
 	pthread_mutex_init(&slab->lock, NULL);
-	pthread_mutex_init(&slab->growth, NULL);
 }
 
 void slab_destroy(struct slab *slab)
@@ -77,7 +76,6 @@ void slab_destroy(struct slab *slab)
 	for (int i = 0; i < SLAB_LISTS; i++)
 		while ((link = list_take_first(&slab->chunks[i])))
 			pages_unmap_aligned(list_entry(link, struct chunk, link), CHUNK_SIZE);
-	pthread_mutex_destroy(&slab->growth);
 	pthread_mutex_destroy(&slab->lock);
 }
 
@@ -160,36 +158,42 @@ static void slab_count(struct slab *slab, struct chunk *chunk, int more)
 	counter_add(&slab->held, (uint64_t)more * CHUNK_PAGE);
 }
 
-/* ---- Growth ---- */
+/* ---- Growth; the caller has the lock ---- */
 
 /* Returns a new chunk, all of it absent, or NULL if out of memory or the hook refuses it. */
-static struct chunk *slab_new_chunk(struct slab *slab, size_t number)
+static struct chunk *slab_new_chunk(struct slab *slab)
 {
 	struct chunk *chunk = pages_map_aligned(CHUNK_SIZE, CHUNK_SIZE);
 
 	if (!chunk)
 		return NULL;
+	chunk->number = slab->chunk_count;
 	/* A small slab touches only what it uses. */
-	pages_use_huge(chunk, CHUNK_SIZE, number > 0);
-	chunk->is_small = number == 0;
-	chunk->number = number;
+	chunk->is_small = chunk->number == 0;
+	pages_use_huge(chunk, CHUNK_SIZE, !chunk->is_small);
 	chunk->all = UINT64_MAX >> (64 - CHUNK_PAGE / slab->block_size);
 	for (size_t page = 0; page < CHUNK_PAGES; page++) {
 		chunk->free[page] = chunk->all;
 		if (page >= CHUNK_FIRST && page >= slab->unit)
 			pages_add(chunk, PAGES_ABSENT, page, 1);
 	}
-	if (!slab->hooks || slab->hooks->begin(slab->hooks->argument, chunk))
-		return chunk;
-	pages_unmap_aligned(chunk, CHUNK_SIZE);
-	return NULL;
+	if (slab->hooks && !slab->hooks->begin(slab->hooks->argument, chunk)) {
+		pages_unmap_aligned(chunk, CHUNK_SIZE);
+		return NULL;
+	}
+	slab->chunk_count++;
+	counter_add(&slab->held, CHUNK_FIRST * CHUNK_PAGE);
+	slab_list(slab, chunk);
+	return chunk;
 }
 
-/* Makes all pages of a chunk present; they are absent. Under the lock. */
+/* Makes all pages of a blank chunk present. */
 static void slab_fill(struct slab *slab, struct chunk *chunk)
 {
 	uint32_t count = chunk->counts[PAGES_ABSENT];
 
+	pages_make_huge(chunk, CHUNK_SIZE);
+	chunk->is_small = false;
 	for (size_t i = 0; i < CHUNK_WORDS; i++) {
 		uint64_t *sets = chunk->sets[i];
 
@@ -200,35 +204,7 @@ static void slab_fill(struct slab *slab, struct chunk *chunk)
 	chunk->counts[PAGES_ABSENT] = 0;
 	slab->empty += count;
 	slab_count(slab, chunk, (int)count);
-}
-
-/* Makes a blank chunk, or a new one, present. The caller has `growth` and the lock, which it has
- * given up meanwhile. Returns false if out of memory. */
-static bool slab_prepare(struct slab *slab)
-{
-	struct chunk *chunk = slab_first(slab, SLAB_BLANK);
-	bool is_new = !chunk;
-
-	if (chunk)
-		list_remove(&chunk->link);
-	pthread_mutex_unlock(&slab->lock);
-	if (is_new)
-		chunk = slab_new_chunk(slab, slab->chunk_count);
-	if (chunk && chunk->number > 0) {
-		pages_make_huge(chunk, CHUNK_SIZE);
-		chunk->is_small = false;
-	}
-	pthread_mutex_lock(&slab->lock);
-	if (!chunk)
-		return false;
-	if (is_new) {
-		slab->chunk_count++;
-		counter_add(&slab->held, CHUNK_FIRST * CHUNK_PAGE);
-	}
-	if (chunk->number > 0)
-		slab_fill(slab, chunk);
-	slab_list(slab, chunk);
-	return true;
+	slab_list_again(slab, chunk);
 }
 
 /* Returns the first chunk that has free blocks, or NULL. */
@@ -241,18 +217,19 @@ static struct chunk *slab_first_free(const struct slab *slab)
 	return chunk;
 }
 
-/* Gets blocks for the caller, which has the lock and gets it back. Returns false if out of
+/* Returns a chunk that has free blocks, else a blank or a new one, or NULL if out of
  * memory. */
-static bool slab_grow(struct slab *slab)
+static struct chunk *slab_find_free(struct slab *slab)
 {
-	bool has_grown;
+	struct chunk *chunk = slab_first_free(slab);
 
-	pthread_mutex_unlock(&slab->lock);
-	pthread_mutex_lock(&slab->growth);
-	pthread_mutex_lock(&slab->lock);
-	has_grown = slab_first_free(slab) || slab_prepare(slab);
-	pthread_mutex_unlock(&slab->growth);
-	return has_grown;
+	if (!chunk)
+		chunk = slab_first(slab, SLAB_BLANK);
+	if (!chunk)
+		chunk = slab_new_chunk(slab);
+	if (chunk && chunk->list == SLAB_BLANK)
+		slab_fill(slab, chunk);
+	return chunk;
 }
 
 /* ---- Taking ---- */
@@ -288,8 +265,7 @@ static void slab_refill(struct slab *slab, struct slab_stripe *stripe)
 	unsigned blocks = 0;
 
 	pthread_mutex_lock(&slab->lock);
-	while (!(chunk = slab_first_free(slab)) && slab_grow(slab))
-		continue;
+	chunk = slab_find_free(slab);
 	/* Pages that have few free blocks come together. */
 	for (struct chunk_blocks *to = &stripe->blocks; chunk;
 	     to = &stripe->more[stripe->count++]) {

@@ -134,8 +134,7 @@ enum { SLAB_STRIPES = 16, SLAB_STRIPE_PAGES = 16 };
 
 /* Functions that a slab calls when its memory comes and goes. */
 struct slab_hooks {
-	/* Called for a new chunk before any of its blocks is used. Returns false to refuse the
-	 * chunk. */
+	/* Called under the slab's lock for a new chunk. Returns false to refuse the chunk. */
 	bool (*begin)(void *argument, struct chunk *chunk);
 	/* Called before the page whose first block is `block` may go back to the system and become
 	 * zero, under no lock; its blocks are free. Returns false to keep it. */
@@ -167,7 +166,6 @@ struct slab {
 	_Atomic uint64_t held; /* statistic: bytes from the system */
 	struct list chunks[SLAB_LISTS];
 	size_t chunk_count;
-	pthread_mutex_t growth; /* one thread at a time adds a chunk */
 };
 
 /* A bin holds blocks that one thread is giving back. A zeroed bin is empty. */
