@@ -305,22 +305,16 @@ bool job_visit(const struct job_target *target, tw_visit_fn *visit, void *contex
 	return goes_on;
 }
 
-void job_begin_thread(const struct job_target *target, const struct thread_setup *setup,
-		      const char *name)
+void job_call_for_thread(const struct job_target *target, const struct thread_setup *setup,
+			 const char *name, bool begins)
 {
 	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
 
-	thread_begin_calls(setup, name);
+	if (begins)
+		thread_begin_calls(setup, name);
+	else
+		thread_end_calls(setup, name);
 	job_end_in_child(target);
-	guard.has_returned = true;
-}
-
-void job_end_thread(const struct job_target *target, const struct thread_setup *setup,
-		    const char *name)
-{
-	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
-
-	thread_end_calls(setup, name);
 	guard.has_returned = true;
 }
 

@@ -107,11 +107,9 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 bool job_visit(const struct job_target *target, tw_visit_fn *visit, void *context,
 	       const struct tw_pending_timer *timers, size_t count);
 
-/* The next two are thread_begin_calls() and thread_end_calls() for a thread that does jobs. */
-void job_begin_thread(const struct job_target *target, const struct thread_setup *setup,
-		      const char *name);
-void job_end_thread(const struct job_target *target, const struct thread_setup *setup,
-		    const char *name);
+/* Calls thread_begin_calls(), or thread_end_calls(), for a thread that does jobs. */
+void job_call_for_thread(const struct job_target *target, const struct thread_setup *setup,
+			 const char *name, bool begins);
 
 /* Makes what lies in the bin available to all. */
 void job_flush(struct job_target *target, struct timer_bin *bin);

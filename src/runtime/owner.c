@@ -416,7 +416,7 @@ static void *owner_run(void *argument)
 	owner_set_here(owner, true);
 	thread_be_prompt();
 	if (!owner->out.pool)
-		job_begin_thread(&owner->out.target, &owner->setup, owner->thread.name);
+		job_call_for_thread(&owner->out.target, &owner->setup, owner->thread.name, true);
 	for (;;) {
 		if (owner_turn(owner) || owner_has_next_jobs(owner))
 			continue;
@@ -425,7 +425,7 @@ static void *owner_run(void *argument)
 		owner_sleep(owner);
 	}
 	if (!owner->out.pool)
-		job_end_thread(&owner->out.target, &owner->setup, owner->thread.name);
+		job_call_for_thread(&owner->out.target, &owner->setup, owner->thread.name, false);
 	return NULL;
 }
 

@@ -582,9 +582,9 @@ static void *worker_run(void *argument)
 
 	worker_here = worker;
 	worker_set_counts(worker, &counts);
-	job_begin_thread(pool->target, &pool->setup, worker->thread.name);
+	job_call_for_thread(pool->target, &pool->setup, worker->thread.name, true);
 	worker_do_jobs(worker, &counts);
-	job_end_thread(pool->target, &pool->setup, worker->thread.name);
+	job_call_for_thread(pool->target, &pool->setup, worker->thread.name, false);
 	worker_set_counts(worker, NULL);
 	worker_leave(worker);
 	return NULL;
