@@ -3,47 +3,40 @@
  * The worker pool is a set of threads that do jobs, which the owner hands over in batches.
  *
  * Invariants:
- *   a job is claimed once, by the exchange that moves a batch's word past it
+ *   a job is claimed once, by the thread that takes it out of a batch, under the batch's lock
  *   a worker fills its own batch, and only when all jobs in it are claimed
  *   all jobs of a batch are of one wait group; at most two groups have unfinished jobs
  *   for each group, the jobs submitted are not fewer than those finished
- *   `sleepers` has those that are asleep; a worker falls asleep only while no job waits
+ *   `sleepers` has the workers that are asleep; one falls asleep only while no job waits
  *   while jobs wait, a worker is on its way to them, or all workers are busy
  *   `threads` is the number of slots that are taken, and at most `most`
  *
  * Which calls may run together: worker_pool_submit() by one thread, all others by any number of
  * threads, with all workers and the watcher. Before worker_pool_destroy() all other calls must have
- * returned. Linearization: a job is handed over at the unlock in submit, claimed at the exchange of
- * the batch's word, and done at the store to `finished`.
+ * returned. Linearization: a job is handed over at the unlock in submit, claimed at the store to
+ * the batch's `next`, and done at the store to `finished`.
  *
  * Batches. A batch has up to 32 timers, linked through the timers themselves: link.next leads to
  * the next timer of the batch, and link.previous of its first timer leads to the first timer of the
  * next batch. So a lock held for a few instructions passes 32 jobs.
  *
- * A worker takes a batch and lays it out; then it claims the jobs one by one, and so may all other
- * workers. One that finds no batch in the lanes helps wherever a job is left. And each time that a
- * worker needs a new batch, it looks first at one other worker's: if no job of it was claimed since
- * the last look, a task holds its worker up, and the jobs behind it come before a new batch. So a
- * slow task delays itself alone. (One batch shared by all would be simpler, but costs a third more
- * for each short task: its timers and its word go from processor to processor, and workers meet at
- * the lock while one lays it out.)
+ * A worker takes a batch; then it claims the jobs one by one, and so may all other workers. One
+ * that finds no batch in the lanes helps wherever a job is left. And each time that a worker needs
+ * a new batch, it looks first at one other worker's: if no job of it was claimed since the last
+ * look, a task holds its worker up, and the jobs behind it come before a new batch. So a slow task
+ * delays itself alone. (One batch shared by all would be simpler, but costs a third more for each
+ * short task: its timers and its lock go from processor to processor.)
  *
- * Orders. The batch's word has the place of the next job, the end, and a generation that changes
- * with each filling, so that a claim based on an old load fails. (It repeats after 2^32 fillings
- * within one claim.)
- *   word: the filler's store publishes the places of the jobs; a claim's load acquires them. The
- *     claim's exchange releases its look at a place to the worker that finds the batch empty and
- *     fills it again: otherwise the claim could get a job of the later filling
- *   word, has_sleepers: seq_cst. A filler stores the word and then looks for sleepers; a sleeper
- *     announces itself and then looks at the words. One of them sees the other
- *   places of jobs: relaxed, as the word orders them
+ * Orders. All is read and written under a lock, except
+ *   `next`: its worker fills an empty batch without the batch's lock. A filling's release publishes
+ *     the jobs to those who look for one, and a claim's release that claim to the next filling
  *   `finished`: the worker's release publishes what a task did to the waiter, which acquires it
- *   all else is read and written under a lock
  *
- * Waking. A batch that is submitted wakes one sleeper. A worker that fills its batch, or helps,
+ * Waking. A batch that is submitted wakes one worker. A worker that fills its batch, or helps,
  * wakes another one if it leaves jobs there. So as many workers wake as there are jobs, and none
- * for jobs that are done by then. The worker that became idle last is woken first: those that are
- * not needed stay asleep.
+ * for jobs that are done by then. Batches are filled under the pool's lock, under which a worker
+ * looks at all of them before it sleeps: it sees the jobs, or the filler sees it asleep. The worker
+ * that became idle last is woken first: those that are not needed stay asleep.
  *
  * Lanes. There are two lanes of batches: jobs that have just become due, and bulk, which may be a
  * million jobs. The next batch is a prompt one if there is one, so that a crowd delays later jobs
@@ -79,6 +72,7 @@
 #include <stdio.h>
 
 #include "base/counter.h"
+#include "base/own_lock.h"
 #include "base/pages.h"
 #include "base/prefetch.h"
 #include "base/thread.h"
@@ -100,17 +94,11 @@ static const tw_duration stall_time = TW_SECOND;
 static const tw_duration short_pause = 100 * TW_MICROSECOND;
 static const tw_duration long_pause = 5 * TW_MILLISECOND;
 
-/* The batch of a worker. */
+/* The batch of a worker. Its lock is held for a few instructions. */
 struct batch {
-	_Atomic uint64_t word; /* generation, end, next: 32, 24, 8 bits */
-	_Atomic(struct timer *) jobs[WORKER_BATCH];
-};
-
-/* A sleeper is an idle worker, or the watcher while the pool need not grow. */
-struct sleeper {
-	bool is_asleep;
-	struct list link;    /* in the pool's `sleepers` while asleep */
-	pthread_cond_t wake; /* signalled after is_asleep was cleared */
+	struct own_lock lock;
+	uint8_t wait_group;
+	_Atomic(struct timer *) next; /* the first job that is not claimed, or NULL */
 };
 
 /* A worker slot, and the thread that works in it, if there is one. */
@@ -121,7 +109,9 @@ struct worker {
 	struct thread thread;
 	/* Any thread, under the lock. */
 	bool is_taken; /* a thread works in the slot, or is about to leave it */
-	struct sleeper sleeper;
+	bool is_asleep;
+	struct list link;    /* in the pool's `sleepers` while asleep */
+	pthread_cond_t wake; /* signalled after is_asleep was cleared */
 	/* Any thread, under the lock of the sums. NULL while no thread has any. */
 	const struct job_thread *counts;
 	/* Filled by the worker, emptied by all. */
@@ -129,9 +119,9 @@ struct worker {
 	/* Written by the worker, read by any thread: jobs by parity, since the pool's begin. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t finished[PARITIES];
 	/* The worker's own. */
-	uint8_t wait_group; /* that of its last job */
-	size_t victim;      /* the worker looked at last */
-	uint64_t seen;      /* that worker's word */
+	uint8_t wait_group;       /* that of its last job */
+	size_t victim;            /* the worker looked at last */
+	const struct timer *seen; /* that worker's next job */
 };
 
 /* The slot that the calling thread works in, or NULL. */
@@ -156,11 +146,12 @@ struct worker_pool {
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
 	struct lane lanes[JOB_LANES];
 	uint64_t batches_taken;
-	struct list sleepers;    /* the watcher first, the worker that fell asleep last */
-	struct sleeper watching; /* the watcher also waits at its `wake` for other news */
-	uint64_t rests;          /* how often a worker has fallen asleep */
-	size_t threads;          /* slots that are taken */
-	size_t live;             /* workers that are not ending */
+	struct list sleepers; /* the worker that fell asleep last is the last */
+	pthread_cond_t watch; /* the watcher waits for news */
+	bool is_watched;      /* it has to know when jobs wait and no worker sleeps */
+	uint64_t rests;       /* how often a worker has fallen asleep */
+	size_t threads;       /* slots that are taken */
+	size_t live;          /* workers that are not ending */
 	bool has_left;
 	struct thread left; /* the thread that ended last; it is to be joined */
 	bool ending;
@@ -174,8 +165,8 @@ struct worker_pool {
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
 	/* Written under the lock, read by any thread. */
-	_Alignas(CACHE_LINE) atomic_bool has_sleepers;
-	atomic_size_t slots; /* that have had a worker */
+	_Alignas(CACHE_LINE) atomic_bool has_sleepers; /* or is watched */
+	atomic_size_t slots;                           /* that have had a worker */
 	struct worker workers[];
 };
 
@@ -212,55 +203,44 @@ static size_t worker_pool_slots(const struct worker_pool *pool)
 
 /* ---- Batches ---- */
 
-static bool word_is_empty(uint64_t word)
+/* Returns the next job, or NULL. Others may claim it meanwhile. */
+static inline struct timer *batch_next(const struct batch *batch)
 {
-	return (word & 0xff) == (word >> 8 & 0xff);
-}
-
-static bool batch_is_empty(const struct batch *batch)
-{
-	/* seq_cst: the sleeper's look; pairs with the store in batch_fill(). */
-	return word_is_empty(atomic_load_explicit(&batch->word, memory_order_seq_cst));
+	/* acquire: sees the jobs, or that all claims are over; pairs with the stores in
+	 * batch_claim() and batch_fill(). */
+	return atomic_load_explicit(&batch->next, memory_order_acquire);
 }
 
 /* Claims the next job. Returns NULL if there is none. */
 static inline struct timer *batch_claim(struct batch *batch)
 {
-	/* acquire: sees the jobs and their timers; pairs with the store in batch_fill(). If it is
-	 * empty, after all looks at its places; pairs with the exchange below. */
-	uint64_t word = atomic_load_explicit(&batch->word, memory_order_acquire);
 	struct timer *timer;
 
-	do {
-		if (word_is_empty(word))
-			return NULL;
-		/* relaxed: if it is of a later filling, the exchange fails. */
-		timer = atomic_load_explicit(&batch->jobs[word & 0xff], memory_order_relaxed);
-		/* acq_rel: our look at the place comes before it is seen as claimed, so before the
-		 * next filling; acquire as above. */
-	} while (!atomic_compare_exchange_weak_explicit(
-		&batch->word, &word, word + 1, memory_order_acq_rel, memory_order_acquire));
+	if (!batch_next(batch))
+		return NULL;
+	own_lock_take(&batch->lock);
+	timer = batch_next(batch);
+	if (timer) {
+		struct timer *next = timer_or_null(timer->link.next);
+
+		if (next) {
+			prefetch_to_read(next);
+			prefetch_to_read(next + 1);
+		}
+		timer->wait_group = batch->wait_group;
+		/* release: pairs with batch_next() in the worker that fills the batch again. */
+		atomic_store_explicit(&batch->next, next, memory_order_release);
+	}
+	own_lock_let_go(&batch->lock);
 	return timer;
 }
 
-/* Fills the worker's own batch, which batch_claim() has found empty. */
+/* Fills the worker's own batch, which is empty. Under the pool's lock. */
 static void batch_fill(struct batch *batch, struct timer *first)
 {
-	/* relaxed: others only claim, and the batch is empty. */
-	uint64_t word = atomic_load_explicit(&batch->word, memory_order_relaxed);
-	uint8_t wait_group = first->wait_group;
-	uint64_t count = 0;
-
-	for (struct timer *timer = first; timer; timer = timer_or_null(timer->link.next)) {
-		prefetch_to_read(timer + 1);
-		timer->wait_group = wait_group;
-		/* relaxed: published by the batch's word. */
-		atomic_store_explicit(&batch->jobs[count++], timer, memory_order_relaxed);
-	}
-	word = ((word >> 32) + 1) << 32 | count << 8;
-	/* seq_cst, as a release: publishes jobs and timers to batch_claim(); and before the look
-	 * for sleepers; pairs with batch_is_empty(). */
-	atomic_store_explicit(&batch->word, word, memory_order_seq_cst);
+	batch->wait_group = first->wait_group;
+	/* release: publishes the jobs; pairs with batch_next(). */
+	atomic_store_explicit(&batch->next, first, memory_order_release);
 }
 
 /* ---- Wait groups ---- */
@@ -317,34 +297,45 @@ bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
 
 /* ---- Sleep and wake ---- */
 
-/* Under the lock. */
-static void worker_pool_set_asleep(struct worker_pool *pool, struct sleeper *sleeper, bool asleep)
+/* Under the lock, as the next two. */
+static void worker_pool_note_sleepers(struct worker_pool *pool)
 {
-	if (sleeper->is_asleep == asleep)
+	/* relaxed: a worker that looks has jobs of a batch that was filled, under the lock, after
+	 * this. */
+	atomic_store_explicit(&pool->has_sleepers,
+			      pool->is_watched || !list_is_empty(&pool->sleepers),
+			      memory_order_relaxed);
+}
+
+static void worker_set_asleep(struct worker *worker, bool asleep)
+{
+	if (worker->is_asleep == asleep)
 		return;
-	sleeper->is_asleep = asleep;
-	if (!asleep)
-		list_remove(&sleeper->link);
+	worker->is_asleep = asleep;
+	if (asleep)
+		list_append(&worker->pool->sleepers, &worker->link);
 	else
-		list_append(sleeper == &pool->watching ? pool->sleepers.next : &pool->sleepers,
-			    &sleeper->link);
-	/* seq_cst: the announcement, before the sleeper's look at the batches; pairs with the load
-	 * in worker_claim_from(). */
-	atomic_store_explicit(&pool->has_sleepers, !list_is_empty(&pool->sleepers),
-			      memory_order_seq_cst);
+		list_remove(&worker->link);
+	worker_pool_note_sleepers(worker->pool);
 }
 
 /* Wakes the worker that fell asleep last. Returns false if there is none; then it wakes the
- * watcher, if that has to know. Under the lock. */
+ * watcher, if that has to know. */
 static bool worker_pool_wake(struct worker_pool *pool)
 {
-	struct sleeper *sleeper = list_entry(pool->sleepers.previous, struct sleeper, link);
+	struct worker *worker = list_entry(pool->sleepers.previous, struct worker, link);
 
-	if (list_is_empty(&pool->sleepers))
-		return false;
-	worker_pool_set_asleep(pool, sleeper, false);
-	pthread_cond_signal(&sleeper->wake);
-	return sleeper != &pool->watching;
+	if (!list_is_empty(&pool->sleepers)) {
+		worker_set_asleep(worker, false);
+		pthread_cond_signal(&worker->wake);
+		return true;
+	}
+	if (pool->is_watched) {
+		pool->is_watched = false;
+		worker_pool_note_sleepers(pool);
+		pthread_cond_signal(&pool->watch);
+	}
+	return false;
 }
 
 /* Returns whether a job waits. Under the lock. */
@@ -353,7 +344,7 @@ static bool worker_pool_has_jobs(const struct worker_pool *pool)
 	bool has_jobs = pool->lanes[JOB_LANE_PROMPT].first || pool->lanes[JOB_LANE_BULK].first;
 
 	for (size_t i = 0; !has_jobs && i < worker_pool_slots(pool); i++)
-		has_jobs = !batch_is_empty(&pool->workers[i].batch);
+		has_jobs = batch_next(&pool->workers[i].batch);
 	return has_jobs;
 }
 
@@ -401,22 +392,23 @@ static bool worker_take_batch(struct worker *worker)
 	if (first) {
 		lane->first = timer_or_null(first->link.previous);
 		pool->batches_taken++;
+		batch_fill(&worker->batch, first);
+		if (first->batch_size > 1)
+			(void)worker_pool_wake(pool);
 	}
 	pthread_mutex_unlock(&pool->lock);
-	if (first)
-		batch_fill(&worker->batch, first);
 	return first != NULL;
 }
 
-/* Claims a job of the worker, and wakes a sleeper, if there is one, for what that leaves. */
-static struct timer *worker_claim_from(struct worker *worker)
+/* Claims a job of another worker, and wakes a worker, if one sleeps, for what that leaves. */
+static struct timer *worker_help(struct worker *worker)
 {
 	struct timer *timer = batch_claim(&worker->batch);
 
 	/* Without a job nothing else of the slot is read: another thread may be taking it.
-	 * seq_cst: after the batch was filled; pairs with worker_pool_set_asleep(). */
-	if (timer && !batch_is_empty(&worker->batch) &&
-	    atomic_load_explicit(&worker->pool->has_sleepers, memory_order_seq_cst)) {
+	 * relaxed: see worker_pool_note_sleepers(). */
+	if (timer && batch_next(&worker->batch) &&
+	    atomic_load_explicit(&worker->pool->has_sleepers, memory_order_relaxed)) {
 		pthread_mutex_lock(&worker->pool->lock);
 		(void)worker_pool_wake(worker->pool);
 		pthread_mutex_unlock(&worker->pool->lock);
@@ -432,14 +424,13 @@ static struct timer *worker_help_next(struct worker *worker)
 	struct worker *victim = &pool->workers[worker->victim];
 	struct timer *timer = NULL;
 
-	/* relaxed, both: a guess. batch_claim() looks for itself. */
-	if (atomic_load_explicit(&victim->batch.word, memory_order_relaxed) == worker->seen)
-		timer = worker_claim_from(victim);
+	if (batch_next(&victim->batch) == worker->seen)
+		timer = worker_help(victim);
 	if (!timer) {
 		worker->victim = (worker->victim + 1) % worker_pool_slots(pool);
 		victim = &pool->workers[worker->victim];
 	}
-	worker->seen = atomic_load_explicit(&victim->batch.word, memory_order_relaxed);
+	worker->seen = batch_next(&victim->batch);
 	return timer;
 }
 
@@ -452,9 +443,9 @@ static inline struct timer *worker_next_job(struct worker *worker)
 	if (!timer)
 		timer = worker_help_next(worker);
 	while (!timer && worker_take_batch(worker))
-		timer = worker_claim_from(worker);
+		timer = batch_claim(&worker->batch);
 	for (size_t i = 0; !timer && i < worker_pool_slots(pool); i++)
-		timer = worker_claim_from(&pool->workers[i]);
+		timer = worker_help(&pool->workers[i]);
 	return timer;
 }
 
@@ -462,7 +453,6 @@ static inline struct timer *worker_next_job(struct worker *worker)
 static bool worker_sleep(struct worker *worker, struct timer_bin *bin)
 {
 	struct worker_pool *pool = worker->pool;
-	struct sleeper *sleeper = &worker->sleeper;
 	tw_duration end = clock_read_real(CLOCK_MONOTONIC) + idle_time;
 	bool in_time = true;
 	bool stays;
@@ -470,16 +460,15 @@ static bool worker_sleep(struct worker *worker, struct timer_bin *bin)
 	job_flush(pool->target, bin);
 	pthread_mutex_lock(&pool->lock);
 	(void)worker_pool_tell(pool);
-	worker_pool_set_asleep(pool, sleeper, true);
-	if (worker_pool_has_jobs(pool))
-		worker_pool_set_asleep(pool, sleeper, false);
-	else
+	if (!worker_pool_has_jobs(pool)) {
+		worker_set_asleep(worker, true);
 		pool->rests++;
-	while (sleeper->is_asleep && !pool->ending && (in_time || pool->live <= pool->least))
-		in_time = condition_wait(&sleeper->wake, &pool->lock,
+	}
+	while (worker->is_asleep && !pool->ending && (in_time || pool->live <= pool->least))
+		in_time = condition_wait(&worker->wake, &pool->lock,
 					 pool->live > pool->least ? end : TW_FOREVER);
-	stays = !sleeper->is_asleep;
-	worker_pool_set_asleep(pool, sleeper, false);
+	stays = !worker->is_asleep;
+	worker_set_asleep(worker, false);
 	pool->live -= !stays;
 	pthread_mutex_unlock(&pool->lock);
 	return stays;
@@ -541,7 +530,7 @@ static struct worker *worker_enter(struct worker_pool *pool)
 	pool->live++;
 	if (worker == &pool->workers[worker_pool_slots(pool)]) {
 		worker->pool = pool;
-		condition_init(&worker->sleeper.wake);
+		condition_init(&worker->wake);
 		/* relaxed: see worker_pool_slots(). */
 		atomic_fetch_add_explicit(&pool->slots, 1, memory_order_relaxed);
 	}
@@ -566,7 +555,7 @@ static void worker_leave(struct worker *worker)
 		worker->is_taken = false;
 		pool->threads--;
 		/* The pool may grow again. */
-		pthread_cond_signal(&pool->watching.wake);
+		pthread_cond_signal(&pool->watch);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	if (joins)
@@ -612,19 +601,16 @@ static int worker_pool_start_worker(struct worker_pool *pool)
 
 /* ---- The watcher ---- */
 
-/* Returns whether jobs wait for want of a worker, and the pool may grow. If not, the watcher is a
- * sleeper, unless the pool may not grow. Under the lock. */
+/* Returns whether jobs wait for want of a worker, and the pool may grow. If not, the watcher is
+ * woken when they do. Under the lock. */
 static bool worker_pool_lacks_worker(struct worker_pool *pool)
 {
-	bool lacks_worker = false;
+	bool may_grow = !pool->ending && pool->threads < pool->most;
+	bool lacks_worker =
+		may_grow && list_is_empty(&pool->sleepers) && worker_pool_has_jobs(pool);
 
-	if (pool->ending || pool->threads == pool->most)
-		return false;
-	/* Before the look at the batches, as a worker does. */
-	worker_pool_set_asleep(pool, &pool->watching, true);
-	if (pool->sleepers.previous == &pool->watching.link)
-		lacks_worker = worker_pool_has_jobs(pool);
-	worker_pool_set_asleep(pool, &pool->watching, !lacks_worker);
+	pool->is_watched = may_grow && !lacks_worker;
+	worker_pool_note_sleepers(pool);
 	return lacks_worker;
 }
 
@@ -635,7 +621,7 @@ static bool worker_pool_lacks_still(struct worker_pool *pool, tw_duration time)
 	tw_duration until = time_add(clock_read_real(CLOCK_MONOTONIC), time);
 	uint64_t rests = pool->rests;
 
-	while (!pool->ending && condition_wait(&pool->watching.wake, &pool->lock, until))
+	while (!pool->ending && condition_wait(&pool->watch, &pool->lock, until))
 		continue;
 	return rests == pool->rests && worker_pool_lacks_worker(pool);
 }
@@ -692,7 +678,7 @@ static void *worker_pool_watch(void *argument)
 		if (worker_pool_lacks_worker(pool))
 			worker_pool_grow(pool);
 		else
-			(void)condition_wait(&pool->watching.wake, &pool->lock, TW_FOREVER);
+			(void)condition_wait(&pool->watch, &pool->lock, TW_FOREVER);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
@@ -709,8 +695,8 @@ void worker_pool_end_threads(struct worker_pool *pool)
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		pthread_cond_signal(&pool->workers[i].sleeper.wake);
-	pthread_cond_signal(&pool->watching.wake);
+		pthread_cond_signal(&pool->workers[i].wake);
+	pthread_cond_signal(&pool->watch);
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->has_watcher)
 		thread_join(&pool->watcher);
@@ -731,8 +717,8 @@ void worker_pool_destroy(struct worker_pool *pool)
 {
 	worker_pool_end_threads(pool);
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
-		pthread_cond_destroy(&pool->workers[i].sleeper.wake);
-	pthread_cond_destroy(&pool->watching.wake);
+		pthread_cond_destroy(&pool->workers[i].wake);
+	pthread_cond_destroy(&pool->watch);
 	pthread_cond_destroy(&pool->group_is_over);
 	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
@@ -756,7 +742,7 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	list_init(&pool->sleepers);
 	pool->current = pool->oldest = 1;
-	condition_init(&pool->watching.wake);
+	condition_init(&pool->watch);
 	condition_init(&pool->group_is_over);
 	while (error == 0 && pool->live < pool->least)
 		error = worker_pool_start_worker(pool);
