@@ -4,7 +4,8 @@
  *
  * Invariants:
  *   a notifier that publishes work wakes the sleeper, or the sleeper's second look sees the work
- *   one notifier takes back each announcement, by an exchange, and only that one wakes the sleeper
+ *   one notifier at most takes back an announcement, by an exchange, and only that one wakes the
+ *     sleeper
  *
  * The header has the table of calls that may run together.
  * Linearization: prepare at its store, notify at its load, wake at its exchange.
@@ -16,10 +17,8 @@
  *
  * The timer is armed before the announcement. A notifier sets it to the past, after the
  * announcement. A notifier that took back an earlier announcement and was delayed may set it during
- * a later sleep: that sleep ends early, and its sleeper finds no work.
- *
- * The sleeper makes no system call where the timer is set to the right time already, and no
- * notifier has set it since, or is about to: a ring follows each announcement that was taken back.
+ * a later sleep: that sleep ends early, and its sleeper finds no work. The sleeper makes no system
+ * call where the timer is set to the right time already, and no notifier has set it since.
  */
 #include "event_count.h"
 
@@ -71,23 +70,19 @@ static void timer_set(int timer, tw_duration until)
 /* The sleeper sets the timer, unless it is set to that time. */
 static void event_count_arm(struct event_count *event, tw_duration until)
 {
-	/* acquire: what notifiers have set is set again; pairs with event_count_wake(). */
-	uint64_t rings = atomic_load_explicit(&event->rings, memory_order_acquire);
-
-	if (until == event->armed && rings == event->taken && rings == event->rings_known)
+	if (until == event->armed && !event_count_is_rung(event))
 		return;
 	event->armed = until;
-	event->rings_known = rings;
+	/* acquire: what a notifier has set is set again; pairs with event_count_wake(). */
+	(void)atomic_exchange_explicit(&event->is_rung, false, memory_order_acquire);
 	timer_set(event->timer, until);
 }
 
 bool event_count_init(struct event_count *event, bool boottime)
 {
 	atomic_init(&event->state, EVENT_COUNT_AWAKE);
-	atomic_init(&event->rings, 0);
+	atomic_init(&event->is_rung, false);
 	atomic_init(&event->is_hurried, false);
-	event->is_announced = false;
-	event->taken = event->rings_known = 0;
 	event->timer = -1;
 	event->armed = TW_FOREVER;
 	if (boottime && event_count_descriptor(event, CLOCK_BOOTTIME) < 0)
@@ -121,12 +116,8 @@ int event_count_descriptor(struct event_count *event, clockid_t clock)
 
 void event_count_prepare(struct event_count *event, enum event_count_state state, tw_duration until)
 {
-	/* An earlier announcement may not have been cancelled. */
-	if (event->timer >= 0 && event->is_announced)
-		event_count_cancel(event);
 	if (event->timer >= 0)
 		event_count_arm(event, until);
-	event->is_announced = true;
 	/* seq_cst: before the sleeper's second look; pairs with the load in
 	 * event_count_is_asleep(). */
 	atomic_store_explicit(&event->state, (int)state, memory_order_seq_cst);
@@ -134,15 +125,9 @@ void event_count_prepare(struct event_count *event, enum event_count_state state
 
 void event_count_cancel(struct event_count *event)
 {
-	if (event->timer < 0 || !event->is_announced)
-		/* relaxed: a notifier that still sees the announcement does no harm: it wakes no
-		 * thread. */
-		atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
-	/* relaxed: of this and the notifier's exchange, one takes the announcement back. */
-	else if (atomic_exchange_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed) ==
-		 EVENT_COUNT_AWAKE)
-		event->taken++;
-	event->is_announced = false;
+	/* relaxed: a notifier that still sees the announcement does no harm: it wakes no thread, or
+	 * ends a later sleep early. */
+	atomic_store_explicit(&event->state, EVENT_COUNT_AWAKE, memory_order_relaxed);
 }
 
 void event_count_hush(struct event_count *event)
@@ -177,6 +162,8 @@ static void event_count_wait_timer(struct event_count *event)
 	while (!event_count_is_notified(event) && !(timer.revents & POLLIN))
 		(void)poll(&timer, 1, -1);
 	pthread_setcancelstate(state, &state);
+	/* The next sleep sets it again, also if the notifier that has set it did not yet say so. */
+	event->armed = INT64_MIN;
 }
 
 void event_count_wait(struct event_count *event, tw_duration until)
@@ -199,7 +186,7 @@ void event_count_wake(struct event_count *event)
 	if (event->timer >= 0) {
 		timer_set(event->timer, 1);
 		/* release: after that; pairs with event_count_arm(). */
-		atomic_fetch_add_explicit(&event->rings, 1, memory_order_release);
+		atomic_store_explicit(&event->is_rung, true, memory_order_release);
 		return;
 	}
 	pthread_mutex_lock(&event->lock);

@@ -50,13 +50,9 @@ struct event_count {
 	 * sleep and when the sleeper is notified. */
 	int timer;
 	atomic_bool is_hurried; /* work that a nap must not delay was published */
-	/* How often notifiers have set the timer. */
-	_Atomic uint64_t rings;
-	/* The sleeper's. */
-	bool is_announced;    /* and the announcement was not cancelled */
-	uint64_t taken;       /* announcements that notifiers have taken back */
-	uint64_t rings_known; /* `rings` when the sleeper last set the timer */
-	tw_duration armed;    /* the time that the sleeper has set it to */
+	/* A notifier has set the timer since the sleeper did. */
+	atomic_bool is_rung;
+	tw_duration armed; /* the sleeper's: the time that it has set the timer to */
 };
 
 /*
@@ -99,14 +95,20 @@ static inline bool event_count_is_asleep(struct event_count *event, enum event_c
 	return atomic_load_explicit(&event->state, memory_order_seq_cst) >= (int)at_least;
 }
 
-/* Returns whether the sleeper, which is announced, need not set the timer again: no notifier has
- * come, or one that was held up has not set it yet. Only the sleeper may call this. */
-static inline bool event_count_is_settled(struct event_count *event)
+/* Returns whether a notifier has set the timer since the sleeper did. Only the sleeper may call
+ * this. */
+static inline bool event_count_is_rung(struct event_count *event)
 {
 	/* acquire: as in event_count_arm(). */
+	return atomic_load_explicit(&event->is_rung, memory_order_acquire);
+}
+
+/* Returns whether the sleeper, which is announced, need not set the timer again: no notifier has
+ * come, and the timer is not set by one that was held up. Only the sleeper may call this. */
+static inline bool event_count_is_settled(struct event_count *event)
+{
 	return event->timer < 0 ||
-	       (event_count_is_asleep(event, EVENT_COUNT_SLEEPING) &&
-		atomic_load_explicit(&event->rings, memory_order_acquire) == event->rings_known);
+	       (event_count_is_asleep(event, EVENT_COUNT_SLEEPING) && !event_count_is_rung(event));
 }
 
 /* Wakes the sleeper if its state is `at_least` or more. Any thread. */

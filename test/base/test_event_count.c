@@ -264,22 +264,6 @@ TEST(clocks, descriptor_is_readable_from_the_notification_on)
 	}
 }
 
-/* Each later sleep would set the timer otherwise. */
-TEST(clocks, announcement_that_was_not_cancelled_is_accounted_for)
-{
-	struct event *event = *state;
-
-	(void)descriptor_of(event);
-	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
-	event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
-	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
-	event_count_prepare(&event->count, EVENT_COUNT_SLEEPING, TW_FOREVER);
-	event_count_notify(&event->count, EVENT_COUNT_SLEEPING);
-	event_count_cancel(&event->count);
-	assert_int_equal(event->count.taken, 2);
-	assert_int_equal(atomic_load(&event->count.rings), 2);
-}
-
 /* The clock's 0 is a deadline like any other. */
 TEST(clocks, descriptor_is_readable_from_the_deadline_on)
 {
