@@ -10,38 +10,28 @@
 extern void __lsan_register_root_region(const void *memory, size_t size) __attribute__((weak));
 extern void __lsan_unregister_root_region(const void *memory, size_t size) __attribute__((weak));
 
-#ifdef MAP_POPULATE
-enum { FLAG_POPULATE = MAP_POPULATE };
+#ifdef __linux__
+enum {
+	ADVICE_HUGE = MADV_HUGEPAGE,
+	ADVICE_SMALL = MADV_NOHUGEPAGE,
+	ADVICE_GONE = MADV_DONTNEED,
+	ADVICE_POPULATE = 23, /* C libraries learned of these two later than kernels, which have */
+	ADVICE_COLLAPSE = 25  /* them from 5.14 and 6.1 on */
+};
 #else
-enum { FLAG_POPULATE = 0 };
+/* These do nothing, as on a kernel that does not know an advice. */
+enum {
+	ADVICE_HUGE = -1,
+	ADVICE_SMALL = -1,
+	ADVICE_GONE = -1,
+	ADVICE_POPULATE = -1,
+	ADVICE_COLLAPSE = -1
+};
 #endif
 
-#ifdef MADV_HUGEPAGE
-enum { ADVICE_HUGE = MADV_HUGEPAGE, ADVICE_SMALL = MADV_NOHUGEPAGE };
-#else
-enum { ADVICE_HUGE = POSIX_MADV_NORMAL, ADVICE_SMALL = POSIX_MADV_NORMAL };
-#endif
-#if defined(MADV_COLLAPSE)
-enum { ADVICE_COLLAPSE = MADV_COLLAPSE };
-#elif defined(__linux__)
-enum { ADVICE_COLLAPSE = 25 }; /* C libraries learned of it later than kernels, from 6.1 on */
-#else
-enum { ADVICE_COLLAPSE = POSIX_MADV_NORMAL };
-#endif
-#ifdef MADV_POPULATE_WRITE
-enum { ADVICE_POPULATE = MADV_POPULATE_WRITE };
-#else
-enum { ADVICE_POPULATE = POSIX_MADV_NORMAL };
-#endif
-
-/* Maps of this size or less are not touched at first. The owner then meets a page fault of 2 us
- * with the first timer in each page; these are few, and most of the memory may never be used. */
-static const size_t little = (size_t)256 << 10;
-
-static void *pages_map_some(size_t size, int flags)
+static void *pages_map_some(size_t size)
 {
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
-			    -1, 0);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
@@ -49,31 +39,19 @@ static void *pages_map_some(size_t size, int flags)
 /* Lets LeakSanitizer find pointers in the memory, which is returned. */
 static void *pages_show(void *memory, size_t size)
 {
-	if (__lsan_register_root_region)
+	if (memory && __lsan_register_root_region)
 		__lsan_register_root_region(memory, size);
 	return memory;
 }
 
-static void *pages_map_shown(size_t size, int flags)
-{
-	void *memory = pages_map_some(size, flags);
-
-	return memory ? pages_show(memory, size) : NULL;
-}
-
-void *pages_map_touched(size_t size)
-{
-	return pages_map_shown(size, size > little ? FLAG_POPULATE : 0);
-}
-
 void *pages_map_untouched(size_t size)
 {
-	return pages_map_shown(size, 0);
+	return pages_show(pages_map_some(size), size);
 }
 
 void *pages_map_aligned(size_t alignment, size_t size)
 {
-	char *all = pages_map_some(size + alignment, 0);
+	char *all = pages_map_some(size + alignment);
 	size_t before;
 
 	if (!all)
@@ -112,12 +90,6 @@ size_t pages_size(void)
 
 bool pages_release(void *memory, size_t size)
 {
-#ifdef MADV_DONTNEED
 	return (((uintptr_t)memory | size) & (pages_size() - 1)) == 0 &&
-	       madvise(memory, size, MADV_DONTNEED) == 0;
-#else
-	(void)memory;
-	(void)size;
-	return false;
-#endif
+	       madvise(memory, size, ADVICE_GONE) == 0;
 }

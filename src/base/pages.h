@@ -6,14 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns `size` bytes, touched if they are more than 256 KiB, which may take long, or NULL if out
- * of memory. */
-void *pages_map_touched(size_t size);
 /* Returns `size` bytes, untouched, or NULL if out of memory. */
 void *pages_map_untouched(size_t size);
 /* Returns untouched memory aligned to `alignment`, a power of two, or NULL if out of memory. */
 void *pages_map_aligned(size_t alignment, size_t size);
-/* Gives back memory of the three functions above. 10 MiB take about 1 ms. */
+/* Gives back memory of the two functions above. 10 MiB take about 1 ms. */
 void pages_unmap_aligned(void *memory, size_t size);
 /* Sets whether the kernel uses huge pages for the memory when it is touched. */
 void pages_use_huge(void *memory, size_t size, bool huge);

@@ -181,7 +181,7 @@ bool levels_init(struct wheel *wheel, size_t slots)
 	words = slot_set_words(levels->window);
 	wheel->memory_size = (size_t)levels->level_count *
 			     (levels->window * sizeof(struct list) + words * sizeof(uint64_t));
-	wheel->memory = memory = pages_map_touched(wheel->memory_size);
+	wheel->memory = memory = pages_map_untouched(wheel->memory_size);
 	if (!memory)
 		return false;
 	for (int i = 0; i < levels->level_count; i++) {

@@ -113,7 +113,7 @@ bool rounds_init(struct wheel *wheel, size_t slots)
 		rounds->leaves *= 2;
 	wheel->memory_size =
 		slots * sizeof(*rounds->slots) + 2 * rounds->leaves * sizeof(*rounds->tree);
-	wheel->memory = pages_map_touched(wheel->memory_size);
+	wheel->memory = pages_map_untouched(wheel->memory_size);
 	if (!wheel->memory)
 		return false;
 	rounds->slots = wheel->memory;

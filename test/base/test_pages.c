@@ -15,19 +15,6 @@ static size_t page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-TEST(once, much_memory_is_zero_and_there)
-{
-	char *memory = pages_map_touched(SIZE);
-
-	assert_non_null(memory);
-	/* qemu ignores MAP_POPULATE. */
-	if (!TEST_IS_EMULATED)
-		assert_int_equal(resident_pages(memory, SIZE), (SIZE - 1) / page_size() + 1);
-	for (size_t i = 0; i < SIZE; i++)
-		assert_int_equal(memory[i], 0);
-	pages_unmap_aligned(memory, SIZE);
-}
-
 TEST(once, untouched_memory_is_not_there_before_it_is_touched)
 {
 	char *memory = pages_map_untouched(SIZE);
@@ -58,5 +45,4 @@ TEST(once, released_memory_is_gone_and_reads_as_zero)
 TEST(once, more_than_there_is_is_refused)
 {
 	assert_null(pages_map_untouched((size_t)1 << 62));
-	assert_null(pages_map_touched((size_t)1 << 62));
 }
