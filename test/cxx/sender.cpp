@@ -6,6 +6,8 @@
 
 #include <thread>
 
+#include <exec/task.hpp>
+
 namespace execution = tw::detail::execution;
 using namespace std::chrono_literals;
 
@@ -103,6 +105,24 @@ void algorithms_take_senders()
 	CHECK(std::get<0>(execution::sync_wait(std::move(both)).value()) == 5);
 }
 
+exec::task<int> sleep_twice(tw::wheel &wheel)
+{
+	std::stop_source source;
+	int slept = 0;
+
+	slept += co_await wheel.sleep_for(1ms);
+	slept += co_await wheel.sleep_for(1ms, source.get_token());
+	co_await tw::schedule_after(wheel, 1ms);
+	co_return slept;
+}
+
+void tasks_of_stdexec_sleep()
+{
+	tw::wheel wheel(1ms, 64);
+
+	CHECK(std::get<0>(execution::sync_wait(sleep_twice(wheel)).value()) == 2);
+}
+
 /* Threads request stops while senders complete by themselves: each completes once. */
 void stops_and_ends_race()
 {
@@ -132,6 +152,7 @@ int main()
 {
 	senders_complete_once();
 	algorithms_take_senders();
+	tasks_of_stdexec_sleep();
 	stops_and_ends_race();
 	return 0;
 }

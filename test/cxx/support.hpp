@@ -68,6 +68,11 @@ struct owned {
 		{
 			throw;
 		}
+		/* Moves what is awaited, as tasks of other libraries do. */
+		template <class Awaited> Awaited await_transform(Awaited &&awaited)
+		{
+			return std::move(awaited);
+		}
 	};
 	struct destroyer {
 		using pointer = std::coroutine_handle<promise_type>;

@@ -15,7 +15,7 @@ at_end "rm -rf '$folder'"
 # has_senders STANDARD: whether $compiler has them.
 has_senders()
 {
-	echo '#include <stdexec/execution.hpp>' |
+	echo '#include <exec/task.hpp>' |
 		"$compiler" -std="$1" -fsyntax-only -x c++ - 2>/dev/null
 }
 
