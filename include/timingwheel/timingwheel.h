@@ -788,8 +788,8 @@ TW_API int tw_fd(struct tw_wheel *wheel);
  *
  * The call applies the commands accepted before it, and returns when all that became due has been
  * handed over. With TW_WORKERS_INLINE the tasks have also run, in the order of deadlines. Of equal
- * deadlines of a kind (by key, by handle, alarms) the one that was set first runs first; for a
- * repeated run, the end of the run before it counts as its set. A timer by handle or an alarm that
+ * deadlines of a kind (by key, by handle, alarms) the one that was set first runs first; a repeated
+ * run counts as set before all that the run before it has set. A timer by handle or an alarm that
  * was set again before it ran comes at its tick, in no order with the tick's other timers. What a
  * task sets to run now comes after what is due already. With `by` 0 the call applies commands and
  * runs what is due. The clock ends at TW_FOREVER.

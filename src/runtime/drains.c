@@ -35,8 +35,6 @@ static void owner_begin_epoch(struct owner *owner, struct drain *drain)
 	struct pending *pending = &owner->pending;
 	uint16_t epoch = pending->epoch;
 
-	/* They are pending, too. */
-	(void)owner_begin_next_turn(owner);
 	if (drain) {
 		/* relaxed: the jobs are published by their submission. */
 		atomic_store_explicit(&drain->references, 1 + pending->count - pending->stale_count,

@@ -48,22 +48,6 @@ static void owner_apply_calls(struct owner *owner)
 	while (seen >= APPLIED_AT_A_TIME && owner->applied < CHANGES_A_JOB);
 }
 
-/* Keeps an alarm that is back from its run until what its task has left is applied. */
-static void owner_keep_back(struct owner *owner, struct alarm *alarm)
-{
-	timer_set_place(&alarm->timer, TIMER_IN_NEXT_TURN);
-	list_append(&owner->in.back, &alarm->timer.link);
-}
-
-/* It is still there, unless another thread has stopped or set it. */
-static void owner_settle_back(struct owner *owner)
-{
-	struct timer *timer = timer_of_link(list_take_first(&owner->in.back));
-
-	timer_set_place(timer, TIMER_AWAY);
-	owner_settle_alarm(owner, timer_alarm(timer));
-}
-
 static void owner_run_job(struct owner *owner, struct timer *timer)
 {
 	tw_duration took;
@@ -77,12 +61,10 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 		took = time_since(clock_read_real(owner->clock.id), -took);
 	owner->in.task_time += took;
 	if (owner->out.thread.back)
-		owner_keep_back(owner, owner->out.thread.back);
+		owner_settle_alarm(owner, owner->out.thread.back);
 	/* What others have left can wait: it must not keep a turn going. */
 	if (owner->out.thread.has_called || event_count_is_hurried(&owner->event))
 		owner_apply_calls(owner);
-	if (!list_is_empty(&owner->in.back))
-		owner_settle_back(owner);
 	owner_publish_pending(owner);
 	owner_count_jobs(owner, 1);
 }
@@ -101,13 +83,12 @@ bool owner_resume_turn(struct owner *owner)
 void owner_begin_rounds(struct owner *owner)
 {
 	owner->in.rounds = 0;
+	owner->in.held_waits = owner->poll_began != TW_FOREVER;
 }
 
 static void owner_run_jobs(struct owner *owner)
 {
-	if (owner->in.in_dispatch)
-		return;
-	owner->in.in_dispatch = true;
+	owner->pending.holds = true;
 	/* One round in any case, be it the rest of one that a crowded turn has left. */
 	if (list_is_empty(&owner->in.round))
 		list_append_all(&owner->in.round, &owner->out.jobs);
@@ -120,7 +101,7 @@ static void owner_run_jobs(struct owner *owner)
 		owner->in.rounds++;
 		list_append_all(&owner->in.round, &owner->out.jobs);
 	}
-	owner->in.in_dispatch = false;
+	owner->pending.holds = false;
 }
 
 void owner_dispatch(struct owner *owner)

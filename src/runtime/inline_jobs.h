@@ -9,7 +9,7 @@
 
 /* Returns whether this turn goes on with what a crowded one left, and leaves the queue alone. */
 bool owner_resume_turn(struct owner *owner);
-/* Allows as many rounds again: another tick begins. */
+/* Another tick or turn begins: allows as many rounds again. */
 void owner_begin_rounds(struct owner *owner);
 /* Submits the jobs gathered so far to the pool; or runs the inline jobs, and those that they
  * cause. */

@@ -15,35 +15,9 @@ static void owner_unplace(struct owner *owner, struct timer *timer)
 {
 	if (timer_place(timer) == TIMER_IN_WHEEL)
 		pending_remove_without_key(&owner->pending, timer);
-	else if (timer_place(timer) == TIMER_IN_NEXT_TURN || timer_place(timer) == TIMER_IN_JOBS)
+	else if (timer_place(timer) == TIMER_IN_JOBS)
 		list_remove(&timer->link);
 	timer_set_place(timer, TIMER_AWAY);
-}
-
-bool owner_begin_next_turn(struct owner *owner)
-{
-	struct list *link = list_take_first(&owner->next_timers);
-	bool has_some = link;
-
-	for (; link; link = list_take_first(&owner->next_timers))
-		owner_place(owner, timer_of_link(link));
-	return has_some;
-}
-
-/* Files an alarm by its deadline. What an inline task makes due now waits for the next turn. A
- * deadline of a schedule does not, even if it has passed: a run that takes longer than its period
- * must not overtake what is due before it. */
-static void owner_file(struct owner *owner, struct alarm *alarm)
-{
-	struct timer *timer = &alarm->timer;
-
-	if (owner->in.in_dispatch && (timer->class != TIMER_PERIODIC || timer->is_for_now) &&
-	    wheel_is_due(owner->pending.wheel, timer)) {
-		timer_set_place(timer, TIMER_IN_NEXT_TURN);
-		list_append(&owner->next_timers, &timer->link);
-		return;
-	}
-	owner_place(owner, timer);
 }
 
 /* Ends an alarm that is idle. `was_pending`: until it was stopped. */
@@ -65,7 +39,7 @@ static void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_actio
 	if (action == ALARM_END)
 		owner_end_alarm(owner, alarm, was_pending);
 	else if (action == ALARM_FILE && !owner->is_stopped)
-		owner_file(owner, alarm);
+		owner_place(owner, &alarm->timer);
 	else if (action == ALARM_FILE && timer_is_handle(&alarm->timer) && alarm_take(alarm))
 		outbox_retire(&owner->out, &alarm->timer, NULL, owner->out.jobs_end);
 }

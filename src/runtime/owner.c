@@ -52,8 +52,6 @@ static const bool owner_checks = false;
 static void owner_init_lists(struct owner *owner)
 {
 	list_init(&owner->in.round);
-	list_init(&owner->in.back);
-	list_init(&owner->next_timers);
 	list_init(&owner->advances);
 }
 
@@ -196,16 +194,21 @@ static size_t owner_work_off(struct owner *owner, uint64_t target)
 	return owner_expire_some(owner);
 }
 
+bool owner_release_held(struct owner *owner)
+{
+	if (owner->in.held_waits || !pending_has_held(&owner->pending))
+		return false;
+	owner->in.held_waits = true;
+	pending_release_held(&owner->pending);
+	return true;
+}
+
 /* Expires what is due by `target`. Returns whether that was all of it. */
 static bool owner_expire(struct owner *owner, uint64_t target)
 {
 	size_t seen = 0;
 	bool settled = false;
-	bool is_polled = owner->poll_began != TW_FOREVER; /* and tw_poll has begun the next turn */
-	bool next_turn_begun = true;
 
-	if (!owner->in.resumed && !is_polled)
-		(void)owner_begin_next_turn(owner);
 	while (!owner->is_stopped && !owner->in.is_crowded && seen < TIMERS_A_TURN) {
 		if (wheel_is_busy(owner->pending.wheel)) {
 			seen += owner_work_off(owner, target);
@@ -217,15 +220,10 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 			if (owner_settle(owner))
 				continue;
 		}
-		if (!next_turn_begun) {
-			/* Each tick is as a turn to the alarms that tasks set for now. */
-			next_turn_begun = true;
-			if (owner_begin_next_turn(owner))
-				continue;
-		}
+		if (owner_release_held(owner))
+			continue;
 		if (!owner_begin_tick(owner, target))
 			return true;
-		next_turn_begun = is_polled;
 		seen++;
 	}
 	/* A tick that has outlasted its turn. */
@@ -314,7 +312,7 @@ bool owner_turn(struct owner *owner)
 
 bool owner_has_next_jobs(struct owner *owner)
 {
-	return owner_has_jobs(owner) || !list_is_empty(&owner->next_timers);
+	return owner_has_jobs(owner) || pending_has_held(&owner->pending);
 }
 
 tw_duration owner_next_time(struct owner *owner)

@@ -51,15 +51,14 @@ enum { OWNER_JOBS_A_TURN = 1024 };
 /* Inline tasks: inline_jobs.c. */
 struct owner_inline {
 	struct list round;     /* being run, in the order of events */
-	struct list back;      /* the alarm whose run has just ended, if it is set again */
 	tw_duration task_time; /* what this turn's tasks took */
 	size_t jobs_run;       /* in this turn */
 	size_t jobs_most;      /* in a turn */
 	int rounds;            /* rounds of jobs that jobs have caused, in this tick */
-	bool in_dispatch;      /* jobs are being run */
 	bool is_crowded;       /* this turn has done enough */
 	bool resumed;          /* it goes on with what a crowded one has left */
 	bool commands_wait;    /* and so it leaves the queue alone */
+	bool held_waits;       /* what tasks set for now waits for the next tick, turn or poll */
 	bool is_hushed;        /* a task has called tw_poll: the descriptor is unreadable */
 };
 
@@ -85,7 +84,6 @@ struct owner {
 	_Alignas(CACHE_LINE) _Atomic uint64_t pending_count; /* a statistic, as is the next */
 	_Atomic uint64_t index_memory;                       /* bytes */
 	struct pending pending;
-	struct list next_timers; /* alarms that inline tasks set for now: next turn */
 	struct owner_drains drains;
 	struct owner_marks marks;
 	struct list advances; /* QUESTION_ADVANCE, the first one under way */
@@ -148,15 +146,15 @@ static inline void owner_note_call(struct owner *owner)
 /* The owner's part in an alarm's life (alarm.h) is that it learns what others have changed, and
  * files alarms in the wheel and takes them out. */
 
-/* Files the timers that wait for the next turn: they are due now. Returns false if there are
- * none. */
-bool owner_begin_next_turn(struct owner *owner);
 /* Returns whether alarms were changed, as mostly they were not: after a task, or before an
  * answer. */
 static inline bool owner_has_changes(const struct owner *owner)
 {
 	return !alarm_table_is_empty(&owner->out.alarms);
 }
+/* Lets expire what tasks have set for now: once a tick or turn, or once a tw_poll. Returns false
+ * if there is none. */
+bool owner_release_held(struct owner *owner);
 /* Applies changes of alarms that were set, stopped or closed, or whose runs have ended, and returns
  * how many: less than `most`: all; more by a few batches at the most. */
 size_t owner_apply_changes(struct owner *owner, size_t most);

@@ -24,6 +24,7 @@ enum { SWEEP_PREFETCH = 16 }; /* buckets ahead */
 bool pending_init(struct pending *pending, enum tw_layout layout, size_t slots,
 		  const struct ticks *ticks, bool ordered, tw_duration patience)
 {
+	list_init(&pending->held);
 	if (!timer_index_init(&pending->index))
 		return false;
 	pending->wheel = wheel_create(layout, slots, ticks, ordered, patience);
@@ -165,11 +166,30 @@ void pending_remove(struct pending *pending, struct keyed_timer *timer)
 	wheel_remove(&timer->timer);
 }
 
+/* A schedule's next run does not wait, even if it is late: it must not overtake what is due before
+ * it. */
+static bool pending_must_hold(const struct pending *pending, const struct timer *timer)
+{
+	return pending->holds && (timer->class != TIMER_PERIODIC || timer->is_for_now) &&
+	       wheel_is_due(pending->wheel, timer);
+}
+
 void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	timer->epoch = pending->epoch;
 	pending->count += !timer_is_alarm(timer);
-	wheel_add(pending->wheel, timer);
+	if (pending_must_hold(pending, timer))
+		list_append(&pending->held, &timer->link);
+	else
+		wheel_add(pending->wheel, timer);
+}
+
+void pending_release_held(struct pending *pending)
+{
+	struct list *link;
+
+	while ((link = list_take_first(&pending->held)))
+		wheel_add(pending->wheel, timer_of_link(link));
 }
 
 void pending_remove_without_key(struct pending *pending, struct timer *timer)

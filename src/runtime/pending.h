@@ -43,6 +43,10 @@ struct pending {
 	uint16_t epoch;       /* the present one */
 	uint16_t oldest;      /* all before it are empty */
 	struct pending_sweep sweep;
+	/* Inline, while tasks run: a timer without a key that is due when it is added waits, for a
+	 * task that sets itself for now must not keep its tick from ending. */
+	bool holds;
+	struct list held;
 };
 
 /* Returns false if there is no memory. wheel_create() says what the arguments are. */
@@ -102,6 +106,13 @@ static inline struct keyed_timer *pending_find(const struct pending *pending, co
 /* Adds a timer. No pending timer may have its key. */
 void pending_add(struct pending *pending, struct keyed_timer *timer);
 void pending_remove(struct pending *pending, struct keyed_timer *timer);
+/* Returns whether timers wait that were due when they were added. */
+static inline bool pending_has_held(const struct pending *pending)
+{
+	return !list_is_empty(&pending->held);
+}
+/* Lets them expire. */
+void pending_release_held(struct pending *pending);
 /* Adds a handle or an alarm, which has no key. */
 void pending_add_without_key(struct pending *pending, struct timer *timer);
 void pending_remove_without_key(struct pending *pending, struct timer *timer);

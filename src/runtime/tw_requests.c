@@ -185,7 +185,9 @@ static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 	event_count_cancel(&owner->event);
 	owner->poll_began = clock_now(&owner->clock);
 	/* What tasks set for now during this poll is for the next. */
-	(void)owner_begin_next_turn(owner);
+	owner->in.held_waits = false;
+	(void)owner_release_held(owner);
+	owner->in.held_waits = true;
 	more = wheel_drive(wheel, NULL, TW_FOREVER, most);
 	owner->poll_began = TW_FOREVER;
 	if (!more)

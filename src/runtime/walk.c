@@ -127,10 +127,8 @@ static struct tw_pending_timer handle_view(const struct alarm *alarm, tw_duratio
 /* Returns whether a handle that is set is pending: not stale, nor on its way to the wheel. */
 static bool handle_is_pending(const struct alarm *alarm, const struct pending *pending)
 {
-	enum timer_place place = timer_place(&alarm->timer);
-
-	return place == TIMER_IN_NEXT_TURN ||
-	       (place == TIMER_IN_WHEEL && !pending_is_stale(pending, &alarm->timer));
+	return timer_place(&alarm->timer) == TIMER_IN_WHEEL &&
+	       !pending_is_stale(pending, &alarm->timer);
 }
 
 static bool walk_has_room(struct walk *walk, const struct stretch *stretch)

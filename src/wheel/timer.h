@@ -43,11 +43,10 @@ enum timer_class {
 
 /* The place of a timer without a key, as the owner knows it. */
 enum timer_place {
-	TIMER_NEW,          /* a handle's, before the owner has seen it */
-	TIMER_IN_WHEEL,     /* in the wheel */
-	TIMER_IN_NEXT_TURN, /* in the owner's list for its next turn, or after its run */
-	TIMER_IN_JOBS,      /* about to run inline: in a list of the owner's */
-	TIMER_AWAY          /* in none of the owner's lists */
+	TIMER_NEW,      /* a handle's, before the owner has seen it */
+	TIMER_IN_WHEEL, /* in the wheel */
+	TIMER_IN_JOBS,  /* about to run inline: in a list of the owner's */
+	TIMER_AWAY      /* in none of the owner's lists */
 };
 
 /* The part of a timer that the wheel and the pool touch. It has 48 bytes. */

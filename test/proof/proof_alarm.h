@@ -71,15 +71,6 @@ uint64_t wheel_now(const struct wheel *wheel)
 	return owner_tick();
 }
 
-/* No task of the owner sets a timer here. */
-bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
-{
-	(void)wheel;
-	(void)timer;
-	assert(false);
-	return false;
-}
-
 void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	int number = alarm_number(timer_alarm(timer));

@@ -41,3 +41,5 @@ SCRIPT(inline, alarms_with_deadlines_that_have_passed_run_in_their_order,
        "alarm a; alarm b; alarm c; alarm d; alarm e; advance 10; set_at e 10-1ns; set_at a 10-9ns;"
        "set_at d 10-3ns; set_at b 10-8ns; set_at c 10-5ns;"
        "advance 0 => a@10 b@10 c@10 d@10 e@10")
+SCRIPT(ordered, repeated_run_comes_before_what_the_run_before_it_has_set,
+       "in p 1: after q 5; every p 5 5; advance 10 => p@5 p@10 q@10; stop p")
