@@ -577,10 +577,10 @@ TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer tim
 				     tw_duration delay);
 
 /*
- * Returns the time until the timer's deadline, after the commands accepted before the call.
+ * Returns the time until the timer's deadline.
  *
- * The call waits as tw_add_timer does. On TW_OK *remaining (may be NULL) is
- * the time in nanoseconds: 0 if the timer is due, TW_FOREVER if it never is.
+ * The call returns at once. On TW_OK *remaining (may be NULL) is the time in nanoseconds: 0 if the
+ * timer is due, TW_FOREVER if it never is. A drained timer is pending until it is handed over.
  *
  * Returns:
  *   TW_OK         the timer is pending

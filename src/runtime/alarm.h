@@ -117,6 +117,14 @@ void alarm_begin_life(struct alarm *alarm, tw_duration deadline, bool for_now);
  */
 enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm, uint64_t generation,
 			 tw_duration deadline, bool for_now, bool *changed);
+enum alarm_state {
+	ALARM_IDLE,     /* not set */
+	ALARM_IS_FILED, /* set, and the owner's */
+	ALARM_IS_AWAY,  /* set, and handed over to run */
+	ALARM_RUNS      /* its function is being called */
+};
+/* Returns the state of a handle's alarm and, of the same moment, generation and deadline. */
+enum alarm_state alarm_state(struct alarm *alarm, uint64_t *generation, tw_duration *deadline);
 /* Stops it as tw_alarm_stop does. */
 enum tw_status alarm_stop(struct alarm *alarm);
 /* Stops a handle's for good, as tw_timer_take does; *changed as above. */
@@ -222,14 +230,6 @@ bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here);
 /* Lets go of a disarmed alarm that is in no list. Returns false if it is on its way to the inbox,
  * from where it is to be taken first. */
 bool alarm_let_go(struct alarm *alarm);
-enum alarm_state {
-	ALARM_IDLE,     /* not set */
-	ALARM_IS_FILED, /* set, and the owner's */
-	ALARM_IS_AWAY,  /* set, and handed over to run */
-	ALARM_RUNS      /* its function is being called */
-};
-/* Returns the state of a handle's alarm and, of the same moment, generation and deadline. */
-enum alarm_state alarm_state(struct alarm *alarm, uint64_t *generation, tw_duration *deadline);
 
 /* ---- Owner or worker ---- */
 

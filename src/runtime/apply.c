@@ -249,29 +249,6 @@ static enum tw_status owner_add(struct owner *owner, const struct question *ques
 	return TW_OK;
 }
 
-/* The timer's deadline, unless it is done, stopped or stale. */
-static enum tw_status owner_look_up_handle(struct owner *owner, struct question *question)
-{
-	struct alarm *alarm = handle_find(&owner->out.handles, question->id);
-	enum alarm_state state;
-	uint64_t generation;
-
-	if (!alarm)
-		return TW_NOT_FOUND;
-	state = alarm_state(alarm, &generation, &question->deadline);
-	if (generation != handle_generation(question->id))
-		return TW_NOT_FOUND;
-	if (state == ALARM_RUNS)
-		return TW_RUNNING;
-	if (state == ALARM_IS_AWAY)
-		return TW_OK;
-	/* It may be on its way back to the wheel. */
-	return state == ALARM_IS_FILED && (timer_place(&alarm->timer) != TIMER_IN_WHEEL ||
-					   !pending_is_stale(&owner->pending, &alarm->timer))
-		       ? TW_OK
-		       : TW_NOT_FOUND;
-}
-
 /* Those that look at the pending timers. */
 static enum tw_status owner_look(struct owner *owner, struct question *question)
 {
@@ -281,8 +258,6 @@ static enum tw_status owner_look(struct owner *owner, struct question *question)
 		return owner_look_up(owner, question);
 	if (question->kind == QUESTION_TAKE)
 		return owner_take(owner, question);
-	if (question->kind == QUESTION_REMAINING)
-		return owner_look_up_handle(owner, question);
 	walk_step(question->walk, &owner->pending, &owner->out.handles);
 	return TW_OK;
 }
@@ -296,7 +271,6 @@ static void owner_answer(struct owner *owner, struct question *question)
 		break;
 	case QUESTION_CONTAINS:
 	case QUESTION_TAKE:
-	case QUESTION_REMAINING:
 	case QUESTION_WALK:
 		status = owner_look(owner, question);
 		break;

@@ -20,7 +20,6 @@ enum question_kind {
 	QUESTION_FLUSH, /* whether all before it is applied */
 	QUESTION_CONTAINS,
 	QUESTION_TAKE,
-	QUESTION_REMAINING,
 	QUESTION_WALK,
 	QUESTION_ADD,
 	QUESTION_TAKE_OUT, /* an alarm that is being destroyed */
@@ -36,7 +35,6 @@ struct question {
 			size_t size;
 			uint32_t hash;
 		} key;                     /* contains, take */
-		uint64_t id;               /* remaining: of a handle */
 		struct keyed_timer *timer; /* add: becomes the owner's on TW_OK */
 		struct walk *walk;         /* walk: the owner's for a step */
 		struct alarm *alarm;       /* take out */
@@ -45,7 +43,7 @@ struct question {
 	bool begun; /* advance: it is under way */
 	/* The answer. */
 	union {
-		tw_duration deadline; /* contains, remaining */
+		tw_duration deadline; /* contains */
 		void *value;          /* take */
 	};
 	enum tw_status status;

@@ -609,7 +609,8 @@ void act_ask_timer(struct wheel_user *user)
 	if (!timer || !timer_may_be_used(timer))
 		return;
 	status = USER_CALL(user, tw_timer_remaining(model->wheel, timer->timer, &left));
-	if (!model->is_exact)
+	/* A drained timer may have been handed over, or not. */
+	if (!model->is_exact || timer->is_owed)
 		return;
 	if (status != (timer->is_armed ? TW_OK : TW_NOT_FOUND) ||
 	    (status == TW_OK && left != time_left(timer->deadline, model->now)))

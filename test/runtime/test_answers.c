@@ -28,7 +28,7 @@ SCRIPT(everywhere, handle_reports_the_time_left,
        "after a 10; after b 20; after c 30; after d never; left a = 10; left d = never;"
        "advance 4.5; left a = 5.5; reset a 50; left a = 50; stop b; left b = NOT_FOUND;"
        "advance 25.5 -> c@30;"
-       "advance 14.5; left c = NOT_FOUND; left a = 10; drain; left a = NOT_FOUND;"
+       "advance 14.5; left c = NOT_FOUND; left a = 10; drain;"
        "idle -> a:drained d:drained; left a = NOT_FOUND")
 SCRIPT(pool, running_timer_says_so,
        "hold p; after p 0; clock 0; reached p; left p = RUNNING; reset p 5; left p = RUNNING;"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls for timers by handle. Setting one is a command like any other; resets and stops
- * are done on the spot (alarm.c). What one costs is mostly the first touch of the handle, which is
- * in no cache.
+ * The public calls for timers without a key: by handle, and alarms. Setting a new handle is a
+ * command like any other; all else is done on the spot (alarm.c). What a call costs is mostly the
+ * first touch of the handle or alarm, which is in no cache.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "ask.h"
+#include "base/inlined.h"
+#include "base/thread.h"
 
 /* What a new handle is made of. */
 struct handle_set {
@@ -200,15 +202,25 @@ enum tw_status tw_schedule_cron(struct tw_wheel *wheel, const struct tw_cron *cr
 enum tw_status tw_timer_remaining(struct tw_wheel *wheel, struct tw_timer timer,
 				  tw_duration *remaining)
 {
-	struct question question = {.kind = QUESTION_REMAINING, .id = timer.id};
 	enum tw_status status = wheel_state(wheel);
+	tw_duration deadline;
+	struct alarm *alarm;
+	uint64_t generation;
+	enum alarm_state state;
 
 	if (status != TW_OK)
 		return status;
-	status = wheel_ask(wheel, &question);
-	if (status == TW_OK && remaining)
-		*remaining = time_left(question.deadline, clock_now(&wheel->owner.clock));
-	return status;
+	alarm = handle_find(&wheel->owner.out.handles, timer.id);
+	if (!alarm)
+		return TW_NOT_FOUND;
+	state = alarm_state(alarm, &generation, &deadline);
+	if (generation != handle_generation(timer.id) || state == ALARM_IDLE)
+		return TW_NOT_FOUND;
+	if (state == ALARM_RUNS)
+		return TW_RUNNING;
+	if (remaining)
+		*remaining = time_left(deadline, clock_now(&wheel->owner.clock));
+	return TW_OK;
 }
 
 /* Stops the timer as tw_timer_take does, also once the wheel is stopped. *alarm becomes its handle,
@@ -262,11 +274,23 @@ enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer)
 	return status == TW_REARMED ? TW_OK : status;
 }
 
+/* Sets an alarm of that generation to a deadline, and wakes the owner if it has to know. */
+static INLINED enum tw_status wheel_set_alarm(struct tw_wheel *wheel, struct alarm *alarm,
+					      uint64_t generation, tw_duration deadline,
+					      bool for_now)
+{
+	bool changed = false;
+	enum tw_status status =
+		alarm_set(&wheel->owner.out.alarms, alarm, generation, deadline, for_now, &changed);
+
+	wheel_note_change(wheel, changed, for_now);
+	return status;
+}
+
 enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_duration delay)
 {
 	enum tw_status status = wheel_state(wheel);
 	struct alarm *alarm;
-	bool changed = false;
 	tw_duration deadline;
 	tw_duration now;
 	bool for_now;
@@ -281,8 +305,112 @@ enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer timer, tw_
 	now = clock_now(&wheel->owner.clock);
 	deadline = deadline_from(now, delay);
 	for_now = deadline_is_now(deadline, now);
-	status = alarm_set(&wheel->owner.out.alarms, alarm, handle_generation(timer.id), deadline,
-			   for_now, &changed);
-	wheel_note_change(wheel, changed, for_now);
+	status = wheel_set_alarm(wheel, alarm, handle_generation(timer.id), deadline, for_now);
 	return status == TW_CLOSED ? TW_NOT_FOUND : status;
+}
+
+/* ---- Alarms ---- */
+
+enum tw_status tw_alarm_init(struct tw_wheel *wheel, struct tw_alarm *alarm, void (*run)(void *),
+			     void *argument)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK || !alarm || !run)
+		return status == TW_OK ? TW_INVALID : status;
+	alarm_init(&alarm_of(alarm)->alarm, run, argument);
+	alarm_of(alarm)->wheel = wheel;
+	return TW_OK;
+}
+
+static inline enum tw_status alarm_set_to(struct own_alarm *own, tw_duration deadline, bool for_now)
+{
+	if (!wheel_is_open(own->wheel))
+		return TW_CLOSED;
+	return wheel_set_alarm(own->wheel, &own->alarm, 0, deadline, for_now);
+}
+
+enum tw_status tw_alarm_set(struct tw_alarm *alarm, tw_duration delay)
+{
+	struct own_alarm *own = alarm_of(alarm);
+	const struct clock *clock;
+	tw_duration now;
+
+	if (!own)
+		return TW_INVALID;
+	clock = &own->wheel->owner.clock;
+	now = clock_now(clock);
+	if (delay <= 0)
+		return alarm_set_to(own, now, true);
+	if (delay < clock->ticks.interval)
+		delay = clock->ticks.interval;
+	return alarm_set_to(own, time_add(now, delay), false);
+}
+
+enum tw_status tw_alarm_set_at(struct tw_alarm *alarm, tw_duration deadline)
+{
+	return alarm ? alarm_set_to(alarm_of(alarm), deadline, false) : TW_INVALID;
+}
+
+enum tw_status tw_alarm_stop(struct tw_alarm *alarm)
+{
+	struct own_alarm *own = alarm_of(alarm);
+
+	if (!own)
+		return TW_INVALID;
+	return wheel_is_open(own->wheel) ? alarm_stop(&own->alarm) : TW_CLOSED;
+}
+
+enum tw_status tw_alarm_close(struct tw_alarm *alarm, void (*closed)(void *argument))
+{
+	struct own_alarm *own = alarm_of(alarm);
+	struct tw_wheel *wheel;
+	enum tw_status status;
+	bool changed = false;
+
+	if (!own || !closed)
+		return TW_INVALID;
+	wheel = own->wheel;
+	status = wheel_presence(wheel);
+	if (status != TW_OK)
+		return status;
+	status = alarm_close(&wheel->owner.out.alarms, &own->alarm, closed, &changed);
+	if (status == TW_OK)
+		wheel_note_change(wheel, changed, true);
+	return status;
+}
+
+/* Waits until no worker and no list has the alarm. */
+static void wheel_await_alarm(struct tw_wheel *wheel, struct alarm *alarm, const struct run *hold)
+{
+	unsigned tries = 0;
+
+	if (run_is_under_way(hold))
+		alarm_table_wait(&wheel->owner.out.alarms, hold);
+	/* A worker may be about to put it into the inbox: then another time. */
+	while (alarm_is_known(alarm)) {
+		struct question question = {.kind = QUESTION_TAKE_OUT, .alarm = alarm};
+
+		(void)wheel_ask(wheel, &question);
+		if (alarm_is_known(alarm))
+			thread_back_off(&tries);
+	}
+}
+
+enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
+{
+	struct own_alarm *own = alarm_of(alarm);
+	enum tw_status status;
+	struct run hold;
+
+	if (!own || !own->wheel)
+		return TW_OK;
+	status = wheel_presence(own->wheel);
+	if (status != TW_OK)
+		return status;
+	hold = alarm_hold(&own->alarm, own->wheel->owner.out.pool);
+	status = alarm_destroy(&own->alarm, &hold, !wheel_is_in_task(own->wheel));
+	if (status == TW_OK)
+		wheel_await_alarm(own->wheel, &own->alarm, &hold);
+	return status;
 }
