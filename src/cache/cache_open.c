@@ -89,7 +89,6 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 	goes_on = steps == 0;
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_return_spare(&cache->shards[i]);
-	pool_readmit(cache->shared.pool);
 	if (is_draining || cache_compact(cache, COMPACTED, true))
 		goes_on = true;
 	if (pool_trim(cache->shared.pool, TRIMMED))

@@ -13,8 +13,8 @@
  *
  * A move is a replacement by an equal entry that is not reported to on_remove: it keeps its place
  * in the policy's order, and where its hash is filed. Lookups that have found the old one read or
- * pin it in peace. An entry that others have pinned, or with an adopted value, stays; its page is
- * used again some time later.
+ * pin it in peace. An entry that others have pinned, or with an adopted value, stays, and its page
+ * is used again.
  *
  * Lookups that have found the old entry may move its deadline meanwhile, where lifetimes slide.
  * Such a hit is carried over once the new entry has the slot, or it sees that the old one has lost
@@ -101,19 +101,17 @@ bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest)
 {
 	struct pool *pool = cache->shared.pool;
 	size_t emptied = 0;
+	bool goes_on = true;
+	struct list pages;
 
-	while (emptied < bytes && pool_is_sparse(pool, at_rest)) {
+	list_init(&pages);
+	while (goes_on && emptied < bytes && pool_is_sparse(pool, at_rest)) {
 		uint64_t cells[POOL_WORDS];
-		struct pool_page *page = pool_begin_leaving(pool, cells);
-		bool is_done;
+		struct pool_page *page = pool_begin_emptying(pool, &pages, cells);
 
-		if (!page)
-			return false;
-		emptied += page_bytes(page);
-		is_done = cache_empty_page(cache, page, cells);
-		pool_end_leaving(pool, page);
-		if (!is_done)
-			return false;
+		goes_on = page && cache_empty_page(cache, page, cells);
+		emptied += page ? page_bytes(page) : 0;
 	}
-	return emptied >= bytes;
+	pool_end_emptying(pool, &pages);
+	return goes_on && emptied >= bytes;
 }

@@ -180,7 +180,7 @@ static void entries_free(void)
 
 		to_free = entry->next_freed;
 		adopted->free_value(adopted->value, adopted->value_size, adopted->context);
-		pool_give(entry, entry_size(entry));
+		pool_give(entry);
 	}
 	is_freeing = false;
 	pthread_setcancelstate(state, &state);
@@ -192,7 +192,7 @@ void entry_free(struct tw_cache_entry *entry)
 
 	for (; entry; entry = next) {
 		if (!(entry->kind & ENTRY_ADOPTED)) {
-			pool_give(entry, entry_size(entry));
+			pool_give(entry);
 			return;
 		}
 		next = entry->next_freed;
@@ -239,7 +239,7 @@ bool entry_unpin_quietly(struct tw_cache_entry *entry)
 	pool = pool_of(entry);
 	pool_count_pinned(pool, entry_size(entry), false);
 	if (!(entry->kind & ENTRY_ADOPTED)) {
-		pool_give(entry, entry_size(entry));
+		pool_give(entry);
 		return false;
 	}
 	/* relaxed: compared below. */

@@ -56,12 +56,14 @@ void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now)
 /* Returns an empty block, or NULL if out of memory. */
 static struct expiry_block *block_new(const struct expiry *expiry, unsigned capacity)
 {
-	struct expiry_block *block;
+	struct expiry_block *block = NULL;
+	struct pool_cell *cell = NULL;
+	size_t taken = 0;
 
-	if (capacity == EXPIRY_BLOCK_MOST)
-		block = pool_take_of(expiry->pool, POOL_EXPIRY);
-	else
+	if (capacity < EXPIRY_BLOCK_MOST)
 		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
+	else if (pool_take(expiry->pool, POOL_EXPIRY, 1, &cell, &taken) > 0)
+		block = (struct expiry_block *)(void *)cell;
 	if (!block)
 		return NULL;
 	block->count = 0;
@@ -72,7 +74,7 @@ static struct expiry_block *block_new(const struct expiry *expiry, unsigned capa
 static void block_free(struct expiry_block *block)
 {
 	if (block->capacity == EXPIRY_BLOCK_MOST)
-		pool_give_of(block, POOL_EXPIRY);
+		pool_give(block);
 	else
 		free(block);
 }

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cells of up to 256 bytes are multiples of 16 bytes; of larger ones 4 to 7 times a power of two
- * fill a page. So less than a fifth of a cell is wasted, and a fiftieth of a page.
+ * Cells of up to 256 bytes are multiples of 16 bytes; larger ones are 5 to 8 times a power of two.
+ * So less than a fifth of a cell is wasted. A page has 256, 64, 16 or 4 cells of one class, or one
+ * of more than 16 KiB, and is a multiple of 4 KiB: no page has a rest.
  *
- * A page belongs to one class for ever. A region's first page has the region's head, with what the
- * pool knows of its pages; so an address leads to its page and its pool. A page whose last cell
- * comes back stays resident if few are empty; else it goes back to the system, and is used again,
- * for its class, before a new page is. A cell of a huge page goes back by itself.
+ * A region belongs to one class for ever. The place of its first page has the region's head, with
+ * what the pool knows of its pages; so an address leads to its class, its page and its pool. A page
+ * whose last cell comes back stays resident if few are empty; else it goes back to the system, and
+ * is used again before a new page is.
  *
  * Readers may look at any cell at any time (lookup.c). So a page that goes back must not begin its
  * lives again: `floor` remembers the latest that it had, and a fence stands before the zeros. A
- * region's last page is not used, so that a copy with a wrong size stays in the region.
+ * region's last bytes are not used, so that a copy with a wrong size stays in the region.
  *
  * Invariants:
- *   a page is in one list of its class, in `leaving`, or with a thread that empties it; or its
- *   cells are all taken
- *   `free` of a class counts the free cells of its pages that are neither empty nor leaving
+ *   a page is in one list of its class, or in that of a thread that empties it; or its cells are
+ *   all taken
+ *   `free` of a class counts the free cells of its pages that are neither empty nor emptied
  *
  * All calls may run together.
  */
 #include "pool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +31,8 @@
 
 enum {
 	FINE_CLASSES = POOL_FINE / POOL_STEP,
-	SMALL_MOST = 1024,
-	LARGE_FIRST = FINE_CLASSES + 8, /* class of the larger pages */
-	LARGE_MOST = 16384,
-	HUGE_FIRST = LARGE_FIRST + 16,
 	LEAF = 4096,
+	REGION_END = 2048,  /* bytes at its end that are not used */
 	BATCH_BYTES = 4096, /* bytes of cells that a shard takes at once */
 	BATCH_MOST = 15 /* odd: what shards fill first lies in many sets of a processor's cache */
 };
@@ -45,59 +44,24 @@ enum { EMPTY_LEAST = 1 << 20, EMPTY_LEAST_TIGHT = 1 << 18, EMPTY_LEAST_AT_REST =
 
 struct pool_region {
 	struct pool *pool;        /* constant */
+	struct pool_class *class; /* constant */
 	struct pool_region *next; /* constant */
 	struct pool_page pages[];
 };
 
-_Static_assert((int)POOL_SPARE == (int)HUGE_FIRST, "large cells go back at once");
-_Static_assert(sizeof(struct pool_region) + 128 * sizeof(struct pool_page) <= 16384,
-	       "the head fills a page at most");
-
-static const unsigned page_shifts[POOL_KINDS] = {14, 16, 21};
+_Static_assert(POOL_WORDS * 64 == 256, "a bit for each cell");
+_Static_assert(sizeof(struct pool_region) + 128 * sizeof(struct pool_page) <= 4 * LEAF,
+	       "the head fills a page at most, and none is smaller than this");
 
 /* ---- Classes ---- */
-
-static enum pool_kind class_kind(unsigned class)
-{
-	if (class < LARGE_FIRST || class == POOL_EXPIRY)
-		return POOL_SMALL;
-	return class < HUGE_FIRST ? POOL_LARGE : POOL_HUGE;
-}
-
-/* Returns the bytes of a page that are for cells. */
-static size_t page_room(enum pool_kind kind)
-{
-	return ((size_t)1 << page_shifts[kind]) - (kind == POOL_HUGE ? LEAF : 0);
-}
-
-static unsigned kind_first_class(enum pool_kind kind)
-{
-	return kind == POOL_SMALL ? FINE_CLASSES : kind == POOL_LARGE ? LARGE_FIRST : HUGE_FIRST;
-}
-
-static unsigned kind_unit(enum pool_kind kind)
-{
-	return kind == POOL_HUGE ? LEAF : POOL_STEP;
-}
 
 /* Returns the class of a cell of more than POOL_FINE bytes, at most POOL_MOST. */
 static __attribute__((noinline)) unsigned coarse_class_of(size_t size)
 {
-	enum pool_kind kind = size <= SMALL_MOST   ? POOL_SMALL
-			      : size <= LARGE_MOST ? POOL_LARGE
-						   : POOL_HUGE;
-	/* The first group of four has 32 to 56 or 64 to 112 cells in a page. */
-	int most = kind == POOL_HUGE ? 4 : 3;
-	unsigned cells;
-	int shift;
+	/* It leaves 3 bits. */
+	unsigned shift = 61 - (unsigned)__builtin_clzll(size - 1);
 
-	size = (size + kind_unit(kind) - 1) / kind_unit(kind) * kind_unit(kind);
-	cells = (unsigned)(page_room(kind) / size);
-	/* 3 bits of it. */
-	shift = 29 - __builtin_clz(cells);
-	if (shift > most)
-		return kind_first_class(kind);
-	return kind_first_class(kind) + (unsigned)(most - shift) * 4 + 7 - (cells >> shift);
+	return FINE_CLASSES + (shift - 6) * 4 + (unsigned)((size - 1) >> shift) - 4;
 }
 
 /* Returns the class of a cell, at most POOL_MOST. */
@@ -106,31 +70,24 @@ static inline unsigned class_of(size_t size)
 	return size <= POOL_FINE ? pool_fine_class(size) : coarse_class_of(size);
 }
 
-/* Returns how many cells a page of the class has. */
-static unsigned class_cells_of(unsigned class)
-{
-	enum pool_kind kind = class_kind(class);
-	unsigned coarse = class - kind_first_class(kind);
-
-	if (class == POOL_EXPIRY)
-		return (unsigned)(page_room(POOL_SMALL) / POOL_EXPIRY_BLOCK);
-	if (class < FINE_CLASSES) {
-		size_t size = class < 3 ? 64 : (class + 1) * POOL_STEP;
-
-		return (unsigned)(page_room(POOL_SMALL) / size);
-	}
-	return (7 - coarse % 4) << ((kind == POOL_HUGE ? 4 : 3) - coarse / 4);
-}
-
 static size_t class_size_of(unsigned class)
 {
-	enum pool_kind kind = class_kind(class);
+	unsigned coarse = class - FINE_CLASSES;
 
-	if (class < FINE_CLASSES)
-		return (size_t)(class + 1) * POOL_STEP;
 	if (class == POOL_EXPIRY)
 		return POOL_EXPIRY_BLOCK;
-	return page_room(kind) / class_cells_of(class) / kind_unit(kind) * kind_unit(kind);
+	return class < FINE_CLASSES ? (size_t)(class + 1) * POOL_STEP
+				    : (size_t)(coarse % 4 + 5) << (coarse / 4 + 6);
+}
+
+/* Returns the binary logarithm of the number of cells in a page of the class. */
+static unsigned class_shift_of(unsigned class)
+{
+	if (class == POOL_EXPIRY)
+		return 6;
+	if (class >= POOL_SPARE)
+		return 0;
+	return class < FINE_CLASSES ? 8 : 6 - (class - FINE_CLASSES) / 8 * 2;
 }
 
 size_t pool_coarse_cell_size(size_t size)
@@ -154,10 +111,10 @@ struct pool *pool_create(void)
 		list_init(&own->pages);
 		list_init(&own->empty);
 		list_init(&own->resting);
-		own->cells = class_cells_of(class);
+		own->shift = class_shift_of(class);
+		own->cells = 1u << own->shift;
 		own->size = class_size_of(class);
 	}
-	list_init(&pool->leaving);
 	return pool;
 }
 
@@ -216,141 +173,109 @@ void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned)
 
 /* ---- Pages; under the lock ---- */
 
-/* Returns the page of a cell, or of another address in it. */
-static struct pool_page *page_of(const void *cell, unsigned class)
+static size_t class_page_bytes(const struct pool_class *class)
 {
-	size_t offset = (uintptr_t)cell & (POOL_REGION - 1);
+	return class->cells * class->size;
+}
 
-	return &region_of(cell)->pages[offset >> page_shifts[class_kind(class)]];
+/* Returns the number of a cell in its region. */
+static uint32_t cell_number(const void *cell)
+{
+	return (uint32_t)((uintptr_t)cell & (POOL_REGION - 1)) /
+	       (uint32_t)region_of(cell)->class->size;
 }
 
 static char *page_start(const struct pool_page *page)
 {
 	struct pool_region *region = region_of(page);
-	enum pool_kind kind = class_kind(page->class);
 
-	return (char *)region + ((size_t)(page - region->pages) << page_shifts[kind]) +
-	       (kind == POOL_HUGE ? LEAF : 0);
-}
-
-void *page_cell(const struct pool_page *page, unsigned number)
-{
-	const struct pool *pool = pool_of(page);
-
-	return page_start(page) + number * pool->classes[page->class].size;
+	return (char *)region + (size_t)(page - region->pages) * class_page_bytes(region->class);
 }
 
 size_t page_bytes(const struct pool_page *page)
 {
-	return page_room(class_kind(page->class));
+	return class_page_bytes(region_of(page)->class);
 }
 
-static enum page_state page_state(const struct pool_page *page)
+void *page_cell(const struct pool_page *page, unsigned number)
 {
-	/* relaxed: a hint where the lock is not held. */
-	return (enum page_state)atomic_load_explicit(&((struct pool_page *)page)->state,
-						     memory_order_relaxed);
-}
-
-static void pool_set_page_state(struct pool *pool, struct pool_page *page, enum page_state state)
-{
-	bool was_left = page_state(page) != PAGE_STAYS;
-	bool is_left = state != PAGE_STAYS;
-
-	/* relaxed: hints where the lock is not held. */
-	atomic_store_explicit(&page->state, (unsigned)state, memory_order_relaxed);
-	/* relaxed: as above. */
-	atomic_fetch_add_explicit(&pool->left_pages, (unsigned)is_left - (unsigned)was_left,
-				  memory_order_relaxed);
-}
-
-static unsigned page_free_cells(const struct pool *pool, const struct pool_page *page)
-{
-	unsigned reserved = page_state(page) == PAGE_IS_EMPTIED;
-
-	return pool->classes[page->class].cells - (page->used - reserved);
+	return page_start(page) + number * region_of(page)->class->size;
 }
 
 /* Counts free cells of a class; a negative number subtracts. */
-static void pool_count_free(struct pool *pool, unsigned class, int64_t cells)
+static void pool_count_free(struct pool *pool, struct pool_class *class, int64_t cells)
 {
-	pool->classes[class].free += (uint64_t)cells;
-	if (class_kind(class) != POOL_HUGE)
-		pool->free += (uint64_t)(cells * (int64_t)pool->classes[class].size);
+	class->free += (uint64_t)cells;
+	pool->free += (uint64_t)(cells * (int64_t) class->size);
 }
 
 /* Returns whether one more region was mapped. */
-static bool pool_add_region(struct pool *pool, enum pool_kind kind)
+static bool pool_add_region(struct pool *pool, struct pool_class *class)
 {
 	struct pool_region *region = pages_map_aligned(POOL_REGION, POOL_REGION);
+	size_t pages = (POOL_REGION - REGION_END) / class_page_bytes(class);
 
 	if (!region)
 		return false;
 	/* The system would fill a large page for one byte. */
 	pages_use_huge(region, POOL_REGION, false);
 	region->pool = pool;
+	region->class = class;
 	region->next = pool->regions;
 	pool->regions = region;
-	pool->fresh[kind] = region;
-	pool->fresh_count[kind] =
-		kind == POOL_HUGE ? 1 : ((unsigned)POOL_REGION >> page_shifts[kind]) - 2;
-	pool->memory += kind == POOL_SMALL ? 2 * LEAF : LEAF;
+	class->fresh = &region->pages[1];
+	class->fresh_count = (unsigned)pages - 1;
+	pool->memory +=
+		(sizeof(*region) + pages * sizeof(struct pool_page) + LEAF - 1) / LEAF * LEAF;
 	return true;
 }
 
 /* Returns a page that was never used, or NULL if out of memory. */
-static struct pool_page *pool_fresh_page(struct pool *pool, unsigned class)
+static struct pool_page *pool_fresh_page(struct pool *pool, struct pool_class *class)
 {
-	enum pool_kind kind = class_kind(class);
 	struct pool_page *page;
 
-	if (pool->fresh_count[kind] == 0 && !pool_add_region(pool, kind))
+	if (class->fresh_count == 0 && !pool_add_region(pool, class))
 		return NULL;
-	page = &pool->fresh[kind]->pages[kind == POOL_HUGE ? 0 : pool->fresh_count[kind]];
-	pool->fresh_count[kind]--;
-	page->class = (uint8_t) class;
-	for (unsigned i = 0, left = pool->classes[class].cells; left > 0; i++) {
-		unsigned bits = left < 64 ? left : 64;
-
-		page->free[i] = UINT64_MAX >> (64 - bits);
-		left -= bits;
-	}
+	class->fresh_count--;
+	page = class->fresh++;
+	for (unsigned i = 0; i < (class->cells + 63) / 64; i++)
+		page->free[i] = UINT64_MAX >> (class->cells < 64 ? 64 - class->cells : 0);
 	return page;
 }
 
-/* Puts a page without taken cells in front of those of its class. Returns NULL if out of memory. */
-static struct pool_page *pool_add_page(struct pool *pool, unsigned class, size_t *taken)
+/* Puts a page without taken cells in front of those of its class. Returns false if out of
+ * memory. */
+static bool pool_add_page(struct pool *pool, struct pool_class *class)
 {
-	struct pool_class *own = &pool->classes[class];
-	struct list *link = list_take_first(&own->empty);
+	struct list *link = list_take_first(&class->empty);
 	struct pool_page *page;
 
 	if (link) {
 		page = list_entry(link, struct pool_page, link);
-		pool->empty -= page_bytes(page);
+		pool->empty -= class_page_bytes(class);
 	} else {
-		link = list_take_first(&own->resting);
+		link = list_take_first(&class->resting);
 		page = link ? list_entry(link, struct pool_page, link)
 			    : pool_fresh_page(pool, class);
 		if (!page)
-			return NULL;
-		if (class_kind(class) != POOL_HUGE) {
-			pool->memory += page_bytes(page);
-			*taken += page_bytes(page);
-		}
+			return false;
+		pool->memory += class_page_bytes(class);
 	}
-	pool_count_free(pool, class, pool->classes[class].cells);
-	list_append(own->pages.next, &page->link);
-	return page;
+	pool_count_free(pool, class, class->cells);
+	list_append(class->pages.next, &page->link);
+	return true;
 }
 
-/* Notes the lives of cells that are to become zero. */
-static void pool_forget(struct pool *pool, const char *cells, unsigned count, size_t size)
+/* Gives the memory of a page in no list, all of it free, back to the system. Notes the lives of its
+ * cells, which become zero. Of the largest it takes some 30 us. */
+static void pool_rest_page(struct pool *pool, struct pool_page *page)
 {
+	struct pool_class *class = region_of(page)->class;
 	uint64_t last = counter_read(&pool->floor);
 
-	for (unsigned i = 0; i < count; i++) {
-		const struct pool_cell *cell = (const void *)(cells + i * size);
+	for (unsigned i = 0; i < class->cells; i++) {
+		const struct pool_cell *cell = page_cell(page, i);
 		uint64_t life = counter_read(&cell->life);
 
 		last = life > last ? life : last;
@@ -360,20 +285,9 @@ static void pool_forget(struct pool *pool, const char *cells, unsigned count, si
 	 * look_fence(). The thread sanitizer knows no fences, and no zeros either. */
 	if (!SANITIZER_THREAD)
 		atomic_thread_fence(memory_order_release);
-}
-
-/* Gives the memory of a page in no list, all of it free, back to the system. */
-static void pool_rest_page(struct pool *pool, struct pool_page *page)
-{
-	struct pool_class *own = &pool->classes[page->class];
-
-	if (class_kind(page->class) != POOL_HUGE) {
-		pool_forget(pool, page_start(page), pool->classes[page->class].cells,
-			    pool->classes[page->class].size);
-		(void)pages_release(page_start(page), page_bytes(page));
-		pool->memory -= page_bytes(page);
-	}
-	list_append(&own->resting, &page->link);
+	(void)pages_release(page_start(page), class_page_bytes(class));
+	pool->memory -= class_page_bytes(class);
+	list_append(&class->resting, &page->link);
 }
 
 /* Returns whether empty pages are more than their share, and some should go back. */
@@ -390,12 +304,12 @@ static bool pool_is_slack(const struct pool *pool, bool at_rest)
 static void pool_empty_page(struct pool *pool, struct pool_page *page)
 {
 	pool->empty += page_bytes(page);
-	if (class_kind(page->class) == POOL_HUGE || pool_is_slack(pool, false)) {
+	if (pool_is_slack(pool, false)) {
 		pool->empty -= page_bytes(page);
 		pool_rest_page(pool, page);
 		return;
 	}
-	list_append(pool->classes[page->class].empty.next, &page->link);
+	list_append(region_of(page)->class->empty.next, &page->link);
 }
 
 bool pool_trim(struct pool *pool, size_t most)
@@ -420,7 +334,7 @@ bool pool_trim(struct pool *pool, size_t most)
 	return done >= most;
 }
 
-/* ---- Cells; under the lock ---- */
+/* ---- Cells ---- */
 
 /* Returns a cell of a page that has one. */
 static struct pool_cell *page_take_cell(struct pool_page *page, char *start, size_t size)
@@ -436,107 +350,94 @@ static struct pool_cell *page_take_cell(struct pool_page *page, char *start, siz
 	return (struct pool_cell *)(void *)(start + (word * 64 + bit) * size);
 }
 
-/* Moves up to `most` cells of one page to the front of `cells`, which are linked by next. Returns
- * how many, or 0 if out of memory. A page from the system is counted in *taken. */
-static unsigned pool_take_cells(struct pool *pool, unsigned class, unsigned most,
-				struct pool_cell **cells, size_t *taken)
+/* Moves up to `most` cells of one page to the front of `cells`. Returns how many, or 0 if out of
+ * memory. Under the lock. */
+static unsigned pool_take_cells(struct pool *pool, struct pool_class *class, unsigned most,
+				struct pool_cell **cells)
 {
-	struct list *pages = &pool->classes[class].pages;
-	size_t size = pool->classes[class].size;
 	struct pool_page *page;
 	unsigned count = 0;
 	char *start;
 
-	if (list_is_empty(pages) && !pool_add_page(pool, class, taken))
+	if (list_is_empty(&class->pages) && !pool_add_page(pool, class))
 		return 0;
-	page = list_entry(pages->next, struct pool_page, link);
+	page = list_entry(class->pages.next, struct pool_page, link);
 	start = page_start(page);
-	for (; count < most && page->used < pool->classes[class].cells; count++) {
-		struct pool_cell *cell = page_take_cell(page, start, size);
+	for (; count < most && page->used < class->cells; count++) {
+		struct pool_cell *cell = page_take_cell(page, start, class->size);
 
 		cell->next = *cells;
 		*cells = cell;
 	}
-	if (page->used == pool->classes[class].cells)
+	if (page->used == class->cells)
 		list_remove(&page->link);
 	pool_count_free(pool, class, -(int64_t)count);
 	pool->taken += count;
-	pool->used += count * size;
-	if (class_kind(class) == POOL_HUGE) {
-		pool->memory += count * size;
-		*taken += count * size;
-	}
+	pool->used += count * class->size;
 	return count;
 }
 
-static void pool_give_cell(struct pool *pool, struct pool_cell *cell, unsigned class)
+unsigned pool_take(struct pool *pool, unsigned class, unsigned most, struct pool_cell **cells,
+		   size_t *taken)
 {
-	struct pool_page *page = page_of(cell, class);
-	size_t size = pool->classes[class].size;
-	unsigned number = (unsigned)((uint32_t)((char *)cell - page_start(page)) / (uint32_t)size);
+	unsigned left = most;
+	uint64_t before;
+	unsigned count;
 
-	if (page_state(page) == PAGE_STAYS) {
-		if (page->used == pool->classes[class].cells)
-			list_append(&pool->classes[class].pages, &page->link);
+	pthread_mutex_lock(&pool->lock);
+	before = pool->memory;
+	do {
+		count = pool_take_cells(pool, &pool->classes[class], left, cells);
+		left -= count;
+	} while (left > 0 && count > 0);
+	*taken += pool->memory - before;
+	pthread_mutex_unlock(&pool->lock);
+	return most - left;
+}
+
+/* Gives back a cell under the lock. */
+static void pool_give_cell(struct pool *pool, struct pool_cell *cell)
+{
+	struct pool_region *region = region_of(cell);
+	struct pool_class *class = region->class;
+	uint32_t number = cell_number(cell);
+	struct pool_page *page = &region->pages[number >> class->shift];
+
+	number &= class->cells - 1;
+	if (!page->is_emptied) {
+		if (page->used == class->cells)
+			list_append(&class->pages, &page->link);
 		pool_count_free(pool, class, 1);
 	}
 	page->free[number / 64] |= (uint64_t)1 << number % 64;
 	pool->taken--;
-	pool->used -= size;
-	if (class_kind(class) == POOL_HUGE)
-		pool->memory -= size;
+	pool->used -= class->size;
 	if (--page->used > 0)
 		return;
 	list_remove(&page->link);
-	if (page_state(page) == PAGE_STAYS)
-		pool_count_free(pool, class, -(int64_t)pool->classes[class].cells);
-	pool_set_page_state(pool, page, PAGE_STAYS);
+	if (!page->is_emptied)
+		pool_count_free(pool, class, -(int64_t) class->cells);
+	page->is_emptied = false;
 	pool_empty_page(pool, page);
 }
 
-/* ---- One cell ---- */
-
-void pool_give_of(void *cell, unsigned class)
+void pool_give(void *cell)
 {
 	struct pool *pool = pool_of(cell);
 
 	pthread_mutex_lock(&pool->lock);
-	if (class_kind(class) == POOL_HUGE) {
-		pool_forget(pool, cell, 1, pool->classes[class].size);
-		pthread_mutex_unlock(&pool->lock);
-		/* This takes some 30 us. */
-		(void)pages_release(cell, pool->classes[class].size);
-		pthread_mutex_lock(&pool->lock);
-	}
-	pool_give_cell(pool, cell, class);
+	pool_give_cell(pool, cell);
 	pool_end(pool);
-}
-
-void pool_give(void *cell, size_t size)
-{
-	pool_give_of(cell, class_of(size));
-}
-
-void *pool_take_of(struct pool *pool, unsigned class)
-{
-	struct pool_cell *cell = NULL;
-	size_t taken = 0;
-
-	pthread_mutex_lock(&pool->lock);
-	(void)pool_take_cells(pool, class, 1, &cell, &taken);
-	pthread_mutex_unlock(&pool->lock);
-	return cell;
 }
 
 /* ---- Spare cells ---- */
 
-static struct pool_cell *spare_pop(struct pool_spare *spare, const struct pool *pool,
-				   unsigned class)
+static struct pool_cell *spare_pop(struct pool_spare *spare, unsigned class)
 {
 	struct pool_cell *cell = spare->cells[class];
 
 	spare->cells[class] = cell->next;
-	spare->bytes -= pool->classes[class].size;
+	spare->bytes -= class_size_of(class);
 	return cell;
 }
 
@@ -545,20 +446,13 @@ static struct pool_cell *spare_pop(struct pool_spare *spare, const struct pool *
 static __attribute__((noinline)) bool spare_fill(struct pool_spare *spare, struct pool *pool,
 						 unsigned class)
 {
-	size_t size = pool->classes[class].size;
-	unsigned left = size > BATCH_BYTES ? 1 : (unsigned)(BATCH_BYTES / size);
-	unsigned count;
+	size_t size = class_size_of(class);
+	unsigned most = size > BATCH_BYTES ? 1 : (unsigned)(BATCH_BYTES / size);
+	unsigned count = pool_take(pool, class, most < BATCH_MOST ? most : BATCH_MOST,
+				   &spare->cells[class], &spare->taken);
 
-	if (left > BATCH_MOST)
-		left = BATCH_MOST;
-	pthread_mutex_lock(&pool->lock);
-	do {
-		count = pool_take_cells(pool, class, left, &spare->cells[class], &spare->taken);
-		spare->bytes += count * size;
-		left -= count;
-	} while (left > 0 && count > 0);
-	pthread_mutex_unlock(&pool->lock);
-	return spare->cells[class];
+	spare->bytes += count * size;
+	return count > 0;
 }
 
 void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size)
@@ -566,30 +460,25 @@ void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size)
 	unsigned class = class_of(size);
 	struct pool_cell *cell = NULL;
 
-	if (class < POOL_SPARE) {
-		if (spare->cells[class] || spare_fill(spare, pool, class))
-			cell = spare_pop(spare, pool, class);
-		return cell;
-	}
-	pthread_mutex_lock(&pool->lock);
-	(void)pool_take_cells(pool, class, 1, &cell, &spare->taken);
-	pthread_mutex_unlock(&pool->lock);
+	if (class >= POOL_SPARE)
+		(void)pool_take(pool, class, 1, &cell, &spare->taken);
+	else if (spare->cells[class] || spare_fill(spare, pool, class))
+		cell = spare_pop(spare, class);
 	return cell;
 }
 
-void spare_give_any(struct pool_spare *spare, struct pool *pool, void *block, size_t size)
+void spare_give_any(struct pool_spare *spare, void *block, size_t size)
 {
 	struct pool_cell *cell = block;
 	unsigned class = class_of(size);
 
-	if (class >= POOL_SPARE ||
-	    (pool_has_left_pages(pool) && page_state(page_of(block, class)) != PAGE_STAYS)) {
-		pool_give_of(block, class);
+	if (class >= POOL_SPARE) {
+		pool_give(block);
 		return;
 	}
 	cell->next = spare->cells[class];
 	spare->cells[class] = cell;
-	spare->bytes += pool->classes[class].size;
+	spare->bytes += class_size_of(class);
 }
 
 bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells)
@@ -600,7 +489,7 @@ bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cel
 	pthread_mutex_lock(&pool->lock);
 	for (unsigned class = 0; class < POOL_SPARE && cells > 0; class ++)
 		for (; spare->cells[class] && cells > 0; cells--)
-			pool_give_cell(pool, spare_pop(spare, pool, class), class);
+			pool_give_cell(pool, spare_pop(spare, class));
 	pthread_mutex_unlock(&pool->lock);
 	return spare->bytes > 0;
 }
@@ -625,82 +514,71 @@ static struct pool_class *pool_choose_class(struct pool *pool)
 	struct pool_class *chosen = NULL;
 	uint64_t most = 0;
 
-	for (unsigned class = 0; class < HUGE_FIRST; class ++) {
-		uint64_t bytes = pool->classes[class].free * pool->classes[class].size;
+	for (unsigned i = 0; i < POOL_SIZES; i++) {
+		struct pool_class *class = &pool->classes[i];
 
-		if (pool->classes[class].free <= pool->classes[class].cells || bytes <= most)
+		if (class->free <= class->cells || class->free * class->size <= most)
 			continue;
-		most = bytes;
-		chosen = &pool->classes[class];
+		most = class->free * class->size;
+		chosen = class;
 	}
 	return chosen;
 }
 
-struct pool_page *pool_begin_leaving(struct pool *pool, uint64_t cells[POOL_WORDS])
+/* Returns the page with the fewest taken cells of the last ones of the class. */
+static struct pool_page *class_choose_page(const struct pool_class *class)
 {
 	enum { LOOKS = 16 };
-	struct pool_page *chosen = NULL;
-	struct pool_class *class;
-	struct list *link;
-
-	pthread_mutex_lock(&pool->lock);
-	class = pool_choose_class(pool);
 	/* The first page is being filled. */
-	link = class ? class->pages.previous : NULL;
-	for (unsigned i = 0; class && i < LOOKS && link != &class->pages; i++) {
+	const struct list *link = class->pages.previous;
+	struct pool_page *chosen = NULL;
+
+	for (unsigned i = 0; i < LOOKS && link != &class->pages; i++) {
 		struct pool_page *page = list_entry(link, struct pool_page, link);
 
 		link = link->previous;
 		if (!chosen || page->used < chosen->used)
 			chosen = page;
 	}
-	if (chosen) {
-		list_remove(&chosen->link);
-		list_init(&chosen->link);
-		pool_count_free(pool, chosen->class, -(int64_t)page_free_cells(pool, chosen));
-		pool_set_page_state(pool, chosen, PAGE_IS_EMPTIED);
-		chosen->used++;
-		chosen->age = 0;
-		for (unsigned i = 0; i < POOL_WORDS; i++)
-			cells[i] = ~chosen->free[i];
-		for (unsigned i = pool->classes[chosen->class].cells; i < POOL_WORDS * 64; i++)
-			cells[i / 64] &= ~((uint64_t)1 << i % 64);
-	}
-	pthread_mutex_unlock(&pool->lock);
 	return chosen;
 }
 
-void pool_end_leaving(struct pool *pool, struct pool_page *page)
+struct pool_page *pool_begin_emptying(struct pool *pool, struct list *emptied,
+				      uint64_t cells[POOL_WORDS])
 {
+	struct pool_page *page = NULL;
+	struct pool_class *class;
+
 	pthread_mutex_lock(&pool->lock);
-	pool_set_page_state(pool, page, PAGE_WAITS);
-	if (--page->used > 0) {
-		list_append(&pool->leaving, &page->link);
-	} else {
-		pool_set_page_state(pool, page, PAGE_STAYS);
-		pool_empty_page(pool, page);
+	class = pool_choose_class(pool);
+	if (class && (page = class_choose_page(class))) {
+		list_remove(&page->link);
+		list_append(emptied, &page->link);
+		pool_count_free(pool, class, (int64_t)page->used - class->cells);
+		page->is_emptied = true;
+		for (unsigned i = 0; i < POOL_WORDS; i++)
+			cells[i] = i * 64 >= class->cells ? 0 : ~page->free[i];
+		if (class->cells < 64)
+			cells[0] &= ((uint64_t)1 << class->cells) - 1;
 	}
 	pthread_mutex_unlock(&pool->lock);
+	return page;
 }
 
-void pool_readmit(struct pool *pool)
+void pool_end_emptying(struct pool *pool, struct list *emptied)
 {
 	struct list *link;
-	struct list *next;
 
 	pthread_mutex_lock(&pool->lock);
-	for (link = pool->leaving.next; link != &pool->leaving; link = next) {
+	while ((link = list_take_first(emptied))) {
 		struct pool_page *page = list_entry(link, struct pool_page, link);
+		struct pool_class *class = region_of(page)->class;
 
-		next = link->next;
-		if (page->age++ == 0)
-			continue;
-		list_remove(link);
-		pool_set_page_state(pool, page, PAGE_STAYS);
-		pool_count_free(pool, page->class, page_free_cells(pool, page));
+		page->is_emptied = false;
+		pool_count_free(pool, class, (int64_t) class->cells - page->used);
 		/* It comes before the others, so it is not the next to be emptied. */
-		if (page_free_cells(pool, page) > 0)
-			list_append(pool->classes[page->class].pages.next, link);
+		if (page->used < class->cells)
+			list_append(class->pages.next, link);
 	}
 	pthread_mutex_unlock(&pool->lock);
 }

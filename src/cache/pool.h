@@ -25,17 +25,11 @@
 enum { POOL_SPARE = 40, POOL_SIZES = 60, POOL_EXPIRY = POOL_SIZES, POOL_CLASSES };
 enum { POOL_EXPIRY_BLOCK = 256 };
 /* Cells of up to POOL_FINE bytes are multiples of POOL_STEP; none is larger than POOL_MOST. */
-enum { POOL_STEP = 16, POOL_FINE = 256, POOL_MOST = 520192 };
+enum { POOL_STEP = 16, POOL_FINE = 256, POOL_MOST = 524288 };
 /* Pages lie in regions of that size, at multiples of it. */
 enum { POOL_REGION = 1 << 21 };
 /* A page has at most that many cells, in words of bits. */
 enum { POOL_WORDS = 4 };
-
-enum page_state {
-	PAGE_STAYS,
-	PAGE_IS_EMPTIED, /* by a thread that has it */
-	PAGE_WAITS       /* until the last cells come back */
-};
 
 /* A cell begins with a word of its taker's, which is 0 in one that was never taken. */
 struct pool_cell {
@@ -45,27 +39,24 @@ struct pool_cell {
 
 /* What the pool knows of a page stands in the page's region. */
 struct pool_page {
-	struct list link; /* in a list of its class, or in `leaving` */
+	struct list link; /* in a list of its class, or of a thread that empties it */
 	uint64_t free[POOL_WORDS];
-	uint16_t used;     /* cells taken, and threads that empty the page */
-	uint8_t class;     /* constant once the page is in use */
-	uint8_t age;       /* how often maintenance has met it waiting to be empty */
-	atomic_uint state; /* enum page_state; read by any thread */
+	uint16_t used; /* cells taken */
+	bool is_emptied;
 };
 
 struct pool_class {
 	struct list pages;   /* with something taken and something free */
 	struct list empty;   /* with nothing taken */
 	struct list resting; /* with nothing taken, and given back to the system */
-	uint64_t free;       /* cells in `pages` */
+	struct pool_page *fresh;
+	unsigned fresh_count; /* pages from `fresh` on that were never used */
+	uint64_t free;        /* cells in `pages` */
 	/* Constant. */
-	unsigned cells; /* in a page */
+	unsigned shift;
+	unsigned cells; /* in a page: 1 << shift */
 	size_t size;    /* a cell's */
 };
-
-/* Pages have one of these sizes. The largest is a region without its first 4 KiB; what is free of
- * it is given back to the system at once. */
-enum pool_kind { POOL_SMALL, POOL_LARGE, POOL_HUGE, POOL_KINDS };
 
 struct pool_region;
 struct tw_cache_entry;
@@ -74,22 +65,17 @@ struct pool {
 	pthread_mutex_t lock;
 	/* Under it. */
 	struct pool_class classes[POOL_CLASSES];
-	struct pool_region *regions;           /* all */
-	struct pool_region *fresh[POOL_KINDS]; /* the last of each kind */
-	unsigned fresh_count[POOL_KINDS];      /* pages of it that were never used */
-	struct list leaving;                   /* pages that wait to be empty */
-	uint64_t limit;  /* in bytes, for all that the cache has; 0 for none */
-	uint64_t memory; /* resident bytes */
-	uint64_t taken;  /* cells */
-	uint64_t used;   /* bytes in them */
-	uint64_t free;   /* bytes of free cells in pages of classes */
-	uint64_t empty;  /* bytes of empty pages */
+	struct pool_region *regions; /* all */
+	uint64_t limit;              /* in bytes, for all that the cache has; 0 for none */
+	uint64_t memory;             /* resident bytes */
+	uint64_t taken;              /* cells */
+	uint64_t used;               /* bytes in them */
+	uint64_t free;               /* bytes of free cells in pages of classes */
+	uint64_t empty;              /* bytes of empty pages */
 	bool is_closed;
 	/* Any thread. */
-	_Alignas(64)
-		atomic_uint left_pages; /* pages that are emptied or wait; read by any thread */
-	_Atomic uint64_t pinned;        /* bytes kept only by pins */
-	_Atomic uint64_t mapped;        /* bytes of values that are too large for a cell */
+	_Alignas(64) _Atomic uint64_t pinned; /* bytes kept only by pins */
+	_Atomic uint64_t mapped;              /* bytes of values that are too large for a cell */
 	/* Entries that are to be freed by another call than the one that gave up the last pin. */
 	_Atomic(struct tw_cache_entry *) orphans;
 	/* No cell that reads as zero had a later life. Written under the lock. */
@@ -130,14 +116,15 @@ static inline size_t pool_bytes_behind(const void *address)
 	return POOL_REGION - ((uintptr_t)address & (POOL_REGION - 1));
 }
 
-/* Gives back a cell, with the size it was taken with. Any thread. */
-void pool_give(void *cell, size_t size);
 struct pool *pool_of(const void *cell);
 /* Counts a cell as kept only by pins, or no longer. */
 void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
-/* Returns a cell of that class, or NULL if out of memory. */
-void *pool_take_of(struct pool *pool, unsigned class);
-void pool_give_of(void *cell, unsigned class);
+/* Moves up to `most` cells of the class to the front of `cells`, fewer if out of memory, and adds
+ * what the pool gets from the system for them to *taken. Returns how many. */
+unsigned pool_take(struct pool *pool, unsigned class, unsigned most, struct pool_cell **cells,
+		   size_t *taken);
+/* Gives back a cell. Any thread. */
+void pool_give(void *cell);
 
 /* Does what spare_take() does, for all sizes. */
 void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size);
@@ -157,24 +144,17 @@ static inline void *spare_take(struct pool_spare *spare, struct pool *pool, size
 	return cell;
 }
 
-/* Returns whether pages are emptied, which get no new entries. */
-static inline bool pool_has_left_pages(const struct pool *pool)
-{
-	/* relaxed: a hint. */
-	return atomic_load_explicit(&((struct pool *)pool)->left_pages, memory_order_relaxed) > 0;
-}
-
 /* Does what spare_give() does, for all sizes. */
-void spare_give_any(struct pool_spare *spare, struct pool *pool, void *cell, size_t size);
+void spare_give_any(struct pool_spare *spare, void *cell, size_t size);
 
 /* Keeps a cell as a spare one, or does what pool_give() does. */
-static inline void spare_give(struct pool_spare *spare, struct pool *pool, void *block, size_t size)
+static inline void spare_give(struct pool_spare *spare, void *block, size_t size)
 {
 	unsigned class = pool_fine_class(size);
 	struct pool_cell *cell = block;
 
-	if (__builtin_expect(size > POOL_FINE || pool_has_left_pages(pool), 0)) {
-		spare_give_any(spare, pool, block, size);
+	if (__builtin_expect(size > POOL_FINE, 0)) {
+		spare_give_any(spare, block, size);
 		return;
 	}
 	cell->next = spare->cells[class];
@@ -192,12 +172,13 @@ bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cel
 bool pool_trim(struct pool *pool, size_t most);
 /* Returns whether more is free than should be; if `at_rest`, than the present use allows. */
 bool pool_is_sparse(struct pool *pool, bool at_rest);
-/* Returns a page to be emptied, or NULL if none would help. It stays, and none of its cells is
- * taken meanwhile. Copies the bits of the cells that are taken to `cells`. */
-struct pool_page *pool_begin_leaving(struct pool *pool, uint64_t cells[POOL_WORDS]);
-void pool_end_leaving(struct pool *pool, struct pool_page *page);
-/* Lets pages be used again that were not emptied in the time between two calls. */
-void pool_readmit(struct pool *pool);
+/* Returns a page to be emptied, or NULL if none would help. None of its cells is taken until
+ * pool_end_emptying(), unless all have come back before. Adds it to the caller's list, and copies
+ * the bits of the cells that are taken to `cells`. */
+struct pool_page *pool_begin_emptying(struct pool *pool, struct list *emptied,
+				      uint64_t cells[POOL_WORDS]);
+/* Lets the pages of the list be used again: those whose cells have not all come back. */
+void pool_end_emptying(struct pool *pool, struct list *emptied);
 size_t page_bytes(const struct pool_page *page);
 void *page_cell(const struct pool_page *page, unsigned number);
 
