@@ -62,18 +62,6 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache)
 	return status;
 }
 
-/* Returns the shard's spare cells to the pool, in steps. */
-static void shard_return_spare(struct shard *shard)
-{
-	bool goes_on;
-
-	do {
-		shard_begin_again(shard);
-		goes_on = spare_return_some(&shard->spare, shard->shared->pool, SHARD_STEP);
-		(void)shard_end(shard);
-	} while (goes_on);
-}
-
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
 {
 	/* A run does at most this, some 15 ms each: an event loop may drive the wheel. */
@@ -87,8 +75,6 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 	for (unsigned i = 0; i <= cache->shard_mask && steps > 0; i++)
 		steps = shard_tidy(&cache->shards[i], steps);
 	goes_on = steps == 0;
-	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_return_spare(&cache->shards[i]);
 	if (is_draining || cache_compact(cache, COMPACTED, true))
 		goes_on = true;
 	if (pool_trim(cache->shared.pool, TRIMMED))

@@ -100,18 +100,18 @@ static bool cache_empty_page(struct tw_cache *cache, const struct pool_page *pag
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest)
 {
 	struct pool *pool = cache->shared.pool;
+	struct pool_page *page;
+	uint64_t cells[POOL_WORDS];
 	size_t emptied = 0;
-	bool goes_on = true;
 	struct list pages;
 
 	list_init(&pages);
-	while (goes_on && emptied < bytes && pool_is_sparse(pool, at_rest)) {
-		uint64_t cells[POOL_WORDS];
-		struct pool_page *page = pool_begin_emptying(pool, &pages, cells);
-
-		goes_on = page && cache_empty_page(cache, page, cells);
+	do {
+		page = pool_begin_emptying(pool, at_rest, &pages, cells);
+		if (page && !cache_empty_page(cache, page, cells))
+			page = NULL;
 		emptied += page ? page_bytes(page) : 0;
-	}
+	} while (page && emptied < bytes);
 	pool_end_emptying(pool, &pages);
-	return goes_on && emptied >= bytes;
+	return page != NULL;
 }

@@ -312,26 +312,37 @@ static void pool_empty_page(struct pool *pool, struct pool_page *page)
 	list_append(region_of(page)->class->empty.next, &page->link);
 }
 
+/* Gives an empty page back to the system, if they are too many. Returns its bytes, or 0. */
+static size_t pool_trim_page(struct pool *pool)
+{
+	struct list *link = NULL;
+	size_t bytes = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	for (unsigned class = 0; class < POOL_CLASSES && !link && pool_is_slack(pool, true);
+	     class ++)
+		link = list_take_first(&pool->classes[class].empty);
+	if (link) {
+		struct pool_page *page = list_entry(link, struct pool_page, link);
+
+		bytes = page_bytes(page);
+		pool->empty -= bytes;
+		pool_rest_page(pool, page);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return bytes;
+}
+
 bool pool_trim(struct pool *pool, size_t most)
 {
-	bool is_slack = true;
 	size_t done = 0;
+	size_t bytes;
 
-	for (unsigned class = 0; class < POOL_CLASSES && done < most && is_slack; class ++) {
-		struct list *link;
-
-		pthread_mutex_lock(&pool->lock);
-		while ((is_slack = pool_is_slack(pool, true)) && done < most &&
-		       (link = list_take_first(&pool->classes[class].empty))) {
-			struct pool_page *page = list_entry(link, struct pool_page, link);
-
-			pool->empty -= page_bytes(page);
-			done += page_bytes(page);
-			pool_rest_page(pool, page);
-		}
-		pthread_mutex_unlock(&pool->lock);
-	}
-	return done >= most;
+	do {
+		bytes = pool_trim_page(pool);
+		done += bytes;
+	} while (bytes > 0 && done < most);
+	return bytes > 0;
 }
 
 /* ---- Cells ---- */
@@ -496,16 +507,12 @@ bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cel
 
 /* ---- Emptying pages ---- */
 
-bool pool_is_sparse(struct pool *pool, bool at_rest)
+/* Returns whether more is free than should be; if `at_rest`, than the present use allows. */
+static bool pool_is_sparse(const struct pool *pool, bool at_rest)
 {
-	uint64_t most;
-	bool is_sparse;
+	uint64_t most = pool->used > pool->limit || at_rest ? pool->used : pool->limit;
 
-	pthread_mutex_lock(&pool->lock);
-	most = pool->used > pool->limit || at_rest ? pool->used : pool->limit;
-	is_sparse = pool->free > most / 32 * FREE_SHARE_OF_32 + FREE_LEAST;
-	pthread_mutex_unlock(&pool->lock);
-	return is_sparse;
+	return pool->free > most / 32 * FREE_SHARE_OF_32 + FREE_LEAST;
 }
 
 /* Returns the class with most free bytes, of a page at least, or NULL if there is none. */
@@ -543,14 +550,15 @@ static struct pool_page *class_choose_page(const struct pool_class *class)
 	return chosen;
 }
 
-struct pool_page *pool_begin_emptying(struct pool *pool, struct list *emptied,
+struct pool_page *pool_begin_emptying(struct pool *pool, bool at_rest, struct list *emptied,
 				      uint64_t cells[POOL_WORDS])
 {
 	struct pool_page *page = NULL;
-	struct pool_class *class;
+	struct pool_class *class = NULL;
 
 	pthread_mutex_lock(&pool->lock);
-	class = pool_choose_class(pool);
+	if (pool_is_sparse(pool, at_rest))
+		class = pool_choose_class(pool);
 	if (class && (page = class_choose_page(class))) {
 		list_remove(&page->link);
 		list_append(emptied, &page->link);

@@ -170,12 +170,11 @@ bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cel
 /* Gives pages without cells back to the system, up to `most` bytes, but a few of those that are
  * used, fewer at rest. Returns whether there may be more. */
 bool pool_trim(struct pool *pool, size_t most);
-/* Returns whether more is free than should be; if `at_rest`, than the present use allows. */
-bool pool_is_sparse(struct pool *pool, bool at_rest);
-/* Returns a page to be emptied, or NULL if none would help. None of its cells is taken until
+/* Returns a page to be emptied, or NULL if none would help, or no more is free than should be; if
+ * `at_rest`, than the present use allows. None of its cells is taken until
  * pool_end_emptying(), unless all have come back before. Adds it to the caller's list, and copies
  * the bits of the cells that are taken to `cells`. */
-struct pool_page *pool_begin_emptying(struct pool *pool, struct list *emptied,
+struct pool_page *pool_begin_emptying(struct pool *pool, bool at_rest, struct list *emptied,
 				      uint64_t cells[POOL_WORDS]);
 /* Lets the pages of the list be used again: those whose cells have not all come back. */
 void pool_end_emptying(struct pool *pool, struct list *emptied);

@@ -550,6 +550,7 @@ size_t shard_tidy(struct shard *shard, size_t steps)
 	while (steps > 0 && goes_on) {
 		shard_begin_again(shard);
 		goes_on = shard_tend(shard, RESIZED);
+		goes_on |= spare_return_some(&shard->spare, shard->shared->pool, SHARD_STEP);
 		(void)shard_end(shard);
 		steps -= goes_on;
 	}

@@ -224,9 +224,9 @@ void shard_close(struct shard *shard);
 void shard_expire(void *shard);
 /* Removes all entries. */
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
-/* Does up to `steps` steps of what changes do a part of: examining hashes of no use, and another
- * table, smaller if few entries are left. Returns how many steps are left, or 0 if there is more to
- * do. */
+/* Does up to `steps` steps of what changes do a part of: examining hashes of no use, another table,
+ * smaller if few entries are left, and returning spare cells. Returns how many steps are left, or 0
+ * if there is more to do. */
 size_t shard_tidy(struct shard *shard, size_t steps);
 
 #endif
