@@ -9,6 +9,7 @@
 #include "support/cache_calls.h"
 #include "support/cache_recorder.h"
 #include "support/cache_value.h"
+#include "support/memory.h"
 
 #include <semaphore.h>
 #include <sys/mman.h>
@@ -478,70 +479,101 @@ TEST(once, mixed_calls_on_sliding_lifetimes_in_one_shard)
 	live_through((struct tw_cache_options){.idle = 3 * INTERVAL, .shards = 1});
 }
 
-/* This lookup's buffer is not mapped until its value has been replaced. */
-static struct large {
+/* This lookup's buffer cannot be written to until its value has been replaced, so it stops inside
+ * the copy. */
+static struct stopped {
 	struct tw_cache *cache;
+	size_t value_size;
+	unsigned sets; /* of other keys meanwhile, of values as large */
+	long memory;   /* the most that was resident after them, or 0 */
 	unsigned char *buffer;
 	sem_t is_reached;
 	sem_t is_replaced;
-} large;
+} stopped;
 
-enum { LARGE_VALUE = 256 * 1024 };
+enum { LARGE_VALUE = 256 * 1024, SMALL_VALUE = 64, MIB = 1 << 20 };
 
 static void wait_until_replaced(int signal)
 {
-	sem_post(&large.is_reached);
-	while (sem_wait(&large.is_replaced) != 0)
+	sem_post(&stopped.is_reached);
+	while (sem_wait(&stopped.is_replaced) != 0)
 		continue;
 }
 
-static void set_large(const char *key, size_t key_size, unsigned char byte)
+static void set_bytes(const void *key, size_t key_size, unsigned char byte)
 {
-	unsigned char *value = malloc(LARGE_VALUE);
+	static unsigned char value[LARGE_VALUE];
 
-	if (value) {
-		memset(value, byte, LARGE_VALUE);
-		(void)tw_cache_set(large.cache, key, key_size, value, LARGE_VALUE);
-	}
-	free(value);
+	memset(value, byte, stopped.value_size);
+	(void)tw_cache_set(stopped.cache, key, key_size, value, stopped.value_size);
 }
 
-static void *replace_large(void *argument)
+static void *replace_stopped(void *argument)
 {
-	while (sem_wait(&large.is_reached) != 0)
+	while (sem_wait(&stopped.is_reached) != 0)
 		continue;
 	for (int i = 0; i < 50; i++)
-		set_large("large", 5, 2);
+		set_bytes("a usual key", 11, 2);
 	/* All released memory is needed again. */
-	for (int i = 0; i < 50; i++)
-		set_large((const char *)&i, sizeof(i), 3);
-	mprotect(large.buffer, LARGE_VALUE, PROT_READ | PROT_WRITE);
-	sem_post(&large.is_replaced);
+	for (unsigned i = 0; i < stopped.sets; i++) {
+		long now;
+
+		set_bytes(&i, sizeof(i), 3);
+		if (i % (stopped.sets / 50) == 0 && (now = resident_memory()) > stopped.memory)
+			stopped.memory = now;
+	}
+	mprotect(stopped.buffer, stopped.value_size, PROT_READ | PROT_WRITE);
+	sem_post(&stopped.is_replaced);
 	return argument;
+}
+
+/* Stops a get, and returns its status. All bytes of a value are *byte. */
+static enum tw_status get_stopped(struct tw_cache *cache, size_t value_size, unsigned sets,
+				  unsigned char *byte)
+{
+	struct sigaction waits = {.sa_handler = wait_until_replaced};
+	struct sigaction before;
+	enum tw_status status;
+	pthread_t thread;
+
+	stopped = (struct stopped){.cache = cache, .value_size = value_size, .sets = sets};
+	stopped.buffer = mmap(NULL, value_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(stopped.buffer != MAP_FAILED);
+	sem_init(&stopped.is_reached, 0, 0);
+	sem_init(&stopped.is_replaced, 0, 0);
+	set_bytes("a usual key", 11, 1);
+	assert_int_equal(pthread_create(&thread, NULL, replace_stopped, NULL), 0);
+	assert_int_equal(sigaction(SIGSEGV, &waits, &before), 0);
+	status = tw_cache_get(cache, "a usual key", 11, stopped.buffer, value_size, NULL);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	pthread_join(thread, NULL);
+	*byte = stopped.buffer[0];
+	for (size_t i = 0; i < value_size && status == TW_OK; i++)
+		if (stopped.buffer[i] != *byte)
+			fail_msg("byte %zu is of another value", i);
+	munmap(stopped.buffer, value_size);
+	sem_destroy(&stopped.is_reached);
+	sem_destroy(&stopped.is_replaced);
+	return status;
 }
 
 CACHED_QUIET(threads, large_value_is_whole_though_it_is_replaced_meanwhile, TW_HOUR, .shards = 1)
 {
-	struct sigaction waits = {.sa_handler = wait_until_replaced};
-	struct sigaction before;
-	pthread_t thread;
+	unsigned char byte;
 
-	large.cache = recorder->cache;
-	large.buffer = mmap(NULL, LARGE_VALUE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_true(large.buffer != MAP_FAILED);
-	sem_init(&large.is_reached, 0, 0);
-	sem_init(&large.is_replaced, 0, 0);
-	set_large("large", 5, 1);
-	assert_int_equal(pthread_create(&thread, NULL, replace_large, NULL), 0);
-	assert_int_equal(sigaction(SIGSEGV, &waits, &before), 0);
-	assert_status(tw_cache_get(recorder->cache, "large", 5, large.buffer, LARGE_VALUE, NULL),
-		      TW_OK);
-	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
-	pthread_join(thread, NULL);
-	for (size_t i = 0; i < LARGE_VALUE; i++)
-		if (large.buffer[i] != 1)
-			fail_msg("byte %zu is of another value", i);
-	munmap(large.buffer, LARGE_VALUE);
-	sem_destroy(&large.is_reached);
-	sem_destroy(&large.is_replaced);
+	assert_status(get_stopped(recorder->cache, LARGE_VALUE, 50, &byte), TW_OK);
+	assert_int_equal(byte, 1);
+}
+
+/* A get of a small value pins nothing. It looks again when it goes on, and holds no memory back. */
+CACHED_QUIET(threads, reader_that_stops_inside_a_get_keeps_no_memory, TW_HOUR, .max_bytes = 8 * MIB,
+	     .policy = TW_POLICY_LRU)
+{
+	long most = resident_memory() + 10L * MIB + 4L * MIB;
+	unsigned sets = TEST_HAS_SANITIZER ? 200000 : TEST_SHARE_OF(10000000);
+	unsigned char byte;
+
+	assert_status(get_stopped(recorder->cache, SMALL_VALUE, sets, &byte), TW_NOT_FOUND);
+	if (!TEST_HAS_SANITIZER)
+		assert_in_range(stopped.memory, 0, most);
 }
