@@ -56,7 +56,7 @@ static bool entry_move(struct shard *shard, struct tw_cache_entry *entry, _Atomi
 	HOLDS(shard->lock)
 {
 	struct tw_cache_entry *copy = entry_copy(
-		spare_take(&shard->spare, shard->shared->pool, entry_size(entry)), entry);
+		spare_take(&shard->spare, shard->shared->pool, pool_class_of(entry)->size), entry);
 
 	if (copy)
 		shard_move(shard, slot, entry, copy);

@@ -55,12 +55,6 @@ void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan
 		time_store(&entry_age(entry)->refresh_at, TW_FOREVER);
 }
 
-size_t entry_size_beyond(const struct tw_cache_entry *entry)
-{
-	return sizeof(*entry) + kind_size(entry->kind) + entry_padded_key_size(entry->key_size) +
-	       entry->value_size;
-}
-
 struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry)
 {
 	size_t size;
@@ -90,14 +84,11 @@ static bool entry_give_up(struct tw_cache_entry *entry)
 
 bool entry_leave_to_pins(struct tw_cache_entry *entry)
 {
-	size_t size = entry_size(entry);
-	struct pool *pool = pool_of(entry);
-
 	/* The entry is counted first, because the pins may free it after that. */
-	pool_count_pinned(pool, size, true);
+	pool_count_pinned(entry, true);
 	if (!entry_give_up(entry))
 		return false;
-	pool_count_pinned(pool, size, false);
+	pool_count_pinned(entry, false);
 	return true;
 }
 
@@ -131,7 +122,7 @@ void entry_carry_deadline(struct tw_cache_entry *copy, struct tw_cache_entry *en
 
 uint64_t entry_weight_beyond(const struct tw_cache_entry *entry)
 {
-	uint64_t weight = ENTRY_SHARE + pool_cell_size(entry_size(entry));
+	uint64_t weight = ENTRY_SHARE + pool_class_of(entry)->size;
 
 	if (entry->kind & ENTRY_EXTENDED)
 		return entry_extension(entry)->weight;
@@ -225,19 +216,18 @@ void entry_unpin(struct tw_cache_entry *entry)
 {
 	if (!entry_give_up(entry))
 		return;
-	pool_count_pinned(pool_of(entry), entry_size(entry), false);
+	pool_count_pinned(entry, false);
 	entry->next_freed = NULL;
 	entry_free(entry);
 }
 
 bool entry_unpin_quietly(struct tw_cache_entry *entry)
 {
-	struct pool *pool;
+	struct pool *pool = pool_of(entry);
 
 	if (!entry_give_up(entry))
 		return false;
-	pool = pool_of(entry);
-	pool_count_pinned(pool, entry_size(entry), false);
+	pool_count_pinned(entry, false);
 	if (!(entry->kind & ENTRY_ADOPTED)) {
 		pool_give(entry);
 		return false;

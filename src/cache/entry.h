@@ -134,8 +134,7 @@ void entry_let_go(struct tw_cache_entry *entry, bool frees_value);
  * next_freed. It may call functions of the program. */
 void entry_free(struct tw_cache_entry *entry);
 
-/* These are entry_size() and entry_weight() if something lies before the key. */
-size_t entry_size_beyond(const struct tw_cache_entry *entry);
+/* Does what entry_weight() does if something lies before the key. */
 uint64_t entry_weight_beyond(const struct tw_cache_entry *entry);
 
 /* Fetches the lines of an entry that all but its links need. Takes any address, NULL too. */
@@ -360,20 +359,12 @@ static inline size_t entry_padded_key_size(size_t key_size)
 	return (key_size + 7) & ~(size_t)7;
 }
 
-/* Returns the size of the entry's block: that of its plan. */
-static inline size_t entry_size(const struct tw_cache_entry *entry)
-{
-	if (__builtin_expect(entry_has_more(entry), 0))
-		return entry_size_beyond(entry);
-	return sizeof(*entry) + entry_padded_key_size(entry->key_size) + entry->value_size;
-}
-
 /* Returns what the entry counts for limits in bytes: the weight of its plan. */
 static inline uint64_t entry_weight(const struct tw_cache_entry *entry)
 {
 	if (__builtin_expect(entry_has_more(entry), 0))
 		return entry_weight_beyond(entry);
-	return ENTRY_SHARE + pool_cell_size(entry_size(entry));
+	return ENTRY_SHARE + pool_class_of(entry)->size;
 }
 
 static inline const void *entry_value(const struct tw_cache_entry *entry, size_t *size)

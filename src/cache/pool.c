@@ -42,13 +42,6 @@ enum { FREE_SHARE_OF_32 = 3, FREE_LEAST = 1 << 19 };
 enum { EMPTY_SHARE = 32, EMPTY_SHARE_TIGHT = 64 };
 enum { EMPTY_LEAST = 1 << 20, EMPTY_LEAST_TIGHT = 1 << 18, EMPTY_LEAST_AT_REST = 1 << 16 };
 
-struct pool_region {
-	struct pool *pool;        /* constant */
-	struct pool_class *class; /* constant */
-	struct pool_region *next; /* constant */
-	struct pool_page pages[];
-};
-
 _Static_assert(POOL_WORDS * 64 == 256, "a bit for each cell");
 _Static_assert(sizeof(struct pool_region) + 128 * sizeof(struct pool_page) <= 4 * LEAF,
 	       "the head fills a page at most, and none is smaller than this");
@@ -111,6 +104,7 @@ struct pool *pool_create(void)
 		list_init(&own->pages);
 		list_init(&own->empty);
 		list_init(&own->resting);
+		own->number = class;
 		own->shift = class_shift_of(class);
 		own->cells = 1u << own->shift;
 		own->size = class_size_of(class);
@@ -154,21 +148,11 @@ void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-static struct pool_region *region_of(const void *address)
+void pool_count_pinned(const void *cell, bool is_pinned)
 {
-	return (struct pool_region *)((uintptr_t)address & ~(uintptr_t)(POOL_REGION - 1));
-}
+	int64_t bytes = (int64_t)pool_class_of(cell)->size;
 
-struct pool *pool_of(const void *cell)
-{
-	return region_of(cell)->pool;
-}
-
-void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned)
-{
-	int64_t bytes = (int64_t)pool_cell_size(size);
-
-	counter_add_shared(&pool->pinned, is_pinned ? bytes : -bytes);
+	counter_add_shared(&pool_of(cell)->pinned, is_pinned ? bytes : -bytes);
 }
 
 /* ---- Pages; under the lock ---- */
@@ -182,7 +166,7 @@ static size_t class_page_bytes(const struct pool_class *class)
 static uint32_t cell_number(const void *cell)
 {
 	return (uint32_t)((uintptr_t)cell & (POOL_REGION - 1)) /
-	       (uint32_t)region_of(cell)->class->size;
+	       (uint32_t)pool_class_of(cell)->size;
 }
 
 static char *page_start(const struct pool_page *page)
@@ -194,12 +178,12 @@ static char *page_start(const struct pool_page *page)
 
 size_t page_bytes(const struct pool_page *page)
 {
-	return class_page_bytes(region_of(page)->class);
+	return class_page_bytes(pool_class_of(page));
 }
 
 void *page_cell(const struct pool_page *page, unsigned number)
 {
-	return page_start(page) + number * region_of(page)->class->size;
+	return page_start(page) + number * pool_class_of(page)->size;
 }
 
 /* Counts free cells of a class; a negative number subtracts. */
@@ -271,7 +255,7 @@ static bool pool_add_page(struct pool *pool, struct pool_class *class)
  * cells, which become zero. Of the largest it takes some 30 us. */
 static void pool_rest_page(struct pool *pool, struct pool_page *page)
 {
-	struct pool_class *class = region_of(page)->class;
+	struct pool_class *class = pool_class_of(page);
 	uint64_t last = counter_read(&pool->floor);
 
 	for (unsigned i = 0; i < class->cells; i++) {
@@ -309,7 +293,7 @@ static void pool_empty_page(struct pool *pool, struct pool_page *page)
 		pool_rest_page(pool, page);
 		return;
 	}
-	list_append(region_of(page)->class->empty.next, &page->link);
+	list_append(pool_class_of(page)->empty.next, &page->link);
 }
 
 /* Gives an empty page back to the system, if they are too many. Returns its bytes, or 0. */
@@ -478,20 +462,6 @@ void *spare_take_any(struct pool_spare *spare, struct pool *pool, size_t size)
 	return cell;
 }
 
-void spare_give_any(struct pool_spare *spare, void *block, size_t size)
-{
-	struct pool_cell *cell = block;
-	unsigned class = class_of(size);
-
-	if (class >= POOL_SPARE) {
-		pool_give(block);
-		return;
-	}
-	cell->next = spare->cells[class];
-	spare->cells[class] = cell;
-	spare->bytes += class_size_of(class);
-}
-
 bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells)
 {
 	if (spare->bytes == 0)
@@ -580,7 +550,7 @@ void pool_end_emptying(struct pool *pool, struct list *emptied)
 	pthread_mutex_lock(&pool->lock);
 	while ((link = list_take_first(emptied))) {
 		struct pool_page *page = list_entry(link, struct pool_page, link);
-		struct pool_class *class = region_of(page)->class;
+		struct pool_class *class = pool_class_of(page);
 
 		page->is_emptied = false;
 		pool_count_free(pool, class, (int64_t) class->cells - page->used);

@@ -53,12 +53,19 @@ struct pool_class {
 	unsigned fresh_count; /* pages from `fresh` on that were never used */
 	uint64_t free;        /* cells in `pages` */
 	/* Constant. */
+	unsigned number;
 	unsigned shift;
 	unsigned cells; /* in a page: 1 << shift */
 	size_t size;    /* a cell's */
 };
 
-struct pool_region;
+struct pool_region {
+	struct pool *pool;        /* constant */
+	struct pool_class *class; /* constant */
+	struct pool_region *next; /* constant */
+	struct pool_page pages[];
+};
+
 struct tw_cache_entry;
 
 struct pool {
@@ -116,9 +123,23 @@ static inline size_t pool_bytes_behind(const void *address)
 	return POOL_REGION - ((uintptr_t)address & (POOL_REGION - 1));
 }
 
-struct pool *pool_of(const void *cell);
+static inline struct pool_region *region_of(const void *address)
+{
+	return (struct pool_region *)((uintptr_t)address & ~(uintptr_t)(POOL_REGION - 1));
+}
+
+static inline struct pool *pool_of(const void *cell)
+{
+	return region_of(cell)->pool;
+}
+
+static inline struct pool_class *pool_class_of(const void *cell)
+{
+	return region_of(cell)->class;
+}
+
 /* Counts a cell as kept only by pins, or no longer. */
-void pool_count_pinned(struct pool *pool, size_t size, bool is_pinned);
+void pool_count_pinned(const void *cell, bool is_pinned);
 /* Moves up to `most` cells of the class to the front of `cells`, fewer if out of memory, and adds
  * what the pool gets from the system for them to *taken. Returns how many. */
 unsigned pool_take(struct pool *pool, unsigned class, unsigned most, struct pool_cell **cells,
@@ -144,22 +165,19 @@ static inline void *spare_take(struct pool_spare *spare, struct pool *pool, size
 	return cell;
 }
 
-/* Does what spare_give() does, for all sizes. */
-void spare_give_any(struct pool_spare *spare, void *cell, size_t size);
-
 /* Keeps a cell as a spare one, or does what pool_give() does. */
-static inline void spare_give(struct pool_spare *spare, void *block, size_t size)
+static inline void spare_give(struct pool_spare *spare, void *block)
 {
-	unsigned class = pool_fine_class(size);
+	const struct pool_class *class = pool_class_of(block);
 	struct pool_cell *cell = block;
 
-	if (__builtin_expect(size > POOL_FINE, 0)) {
-		spare_give_any(spare, block, size);
+	if (__builtin_expect(class->number >= POOL_SPARE, 0)) {
+		pool_give(block);
 		return;
 	}
-	cell->next = spare->cells[class];
-	spare->cells[class] = cell;
-	spare->bytes += (class + 1) * POOL_STEP;
+	cell->next = spare->cells[class->number];
+	spare->cells[class->number] = cell;
+	spare->bytes += class->size;
 }
 
 /* Gives back up to `cells` spare cells. Returns false if none is left. */

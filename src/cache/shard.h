@@ -88,7 +88,7 @@ static inline void shard_let_go(struct shard *shard, struct tw_cache_entry *entr
 		entry->next_freed = shard->freed;
 		shard->freed = entry;
 	} else {
-		spare_give(&shard->spare, entry, entry_size(entry));
+		spare_give(&shard->spare, entry);
 	}
 }
 

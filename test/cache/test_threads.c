@@ -484,8 +484,8 @@ TEST(once, mixed_calls_on_sliding_lifetimes_in_one_shard)
 static struct stopped {
 	struct tw_cache *cache;
 	size_t value_size;
-	unsigned sets; /* of other keys meanwhile, of values as large */
-	long memory;   /* the most that was resident after them, or 0 */
+	unsigned sets; /* how many other keys are set meanwhile */
+	long memory;   /* the most resident bytes meanwhile, or 0 */
 	unsigned char *buffer;
 	sem_t is_reached;
 	sem_t is_replaced;
