@@ -77,23 +77,6 @@ STORED(fixture, calls_at_the_same_time_are_not_all_kept)
 	stats_of(fixture->redis);
 }
 
-/* The false server answers calls about the key "stuck" once this is set. */
-static atomic_bool let_go;
-static atomic_size_t stuck_asked;
-
-static size_t answer_but_stuck(void *context, const redisReply *request, char *reply, size_t room)
-{
-	for (size_t i = 3; i < request->elements; i++) {
-		if (strcmp(request->element[i]->str, "stuck"))
-			continue;
-		/* relaxed: independent flags */
-		atomic_fetch_add_explicit(&stuck_asked, 1, memory_order_relaxed);
-		if (!atomic_load_explicit(&let_go, memory_order_relaxed))
-			return (size_t)snprintf(reply, room, "-TRYAGAIN not now\r\n");
-	}
-	return (size_t)snprintf(reply, room, ":0\r\n");
-}
-
 static void *cancel_stuck(void *argument)
 {
 	struct caller *caller = argument;
@@ -107,33 +90,19 @@ TEST(fixture, call_that_is_tried_again_holds_up_no_other)
 	struct false_server server;
 	struct caller caller = {0};
 
-	false_server_start(&server, answer_but_stuck, NULL);
+	false_server_start(&server);
+	false_server_set(&server, "#stuck", "-TRYAGAIN not now", FALSE_ALWAYS);
 	caller.redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .patience = 30 * TW_SECOND});
 	pthread_create(&caller.thread, NULL, cancel_stuck, &caller);
-	/* relaxed: independent flags */
-	WAIT_UNTIL(atomic_load_explicit(&stuck_asked, memory_order_relaxed) >= 2);
+	WAIT_UNTIL(false_server_asked(&server) >= 2);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(cancel_task(caller.redis, "other"), TW_OK);
-	assert_false(atomic_load_explicit(&let_go, memory_order_relaxed));
-	atomic_store_explicit(&let_go, true, memory_order_relaxed);
+	false_server_set(&server, "#stuck", "usual", FALSE_ALWAYS);
 	pthread_join(caller.thread, NULL);
 	assert_int_equal(caller.failed, 0);
 	client_close(caller.redis);
 	false_server_stop(&server);
-}
-
-/* Never replies to calls about "silent". */
-static size_t answer_but_silent(void *context, const redisReply *request, char *reply, size_t room)
-{
-	for (size_t i = 3; i < request->elements; i++) {
-		if (strcmp(request->element[i]->str, "silent"))
-			continue;
-		/* relaxed: a count */
-		atomic_fetch_add_explicit(&stuck_asked, 1, memory_order_relaxed);
-		return 0;
-	}
-	return (size_t)snprintf(reply, room, ":0\r\n");
 }
 
 /* This is a call of a thread that may be cancelled in it. It is static, for it may outlive its
@@ -186,13 +155,13 @@ TEST(fixture, thread_that_is_cancelled_in_a_call_holds_up_no_other)
 	struct false_server server;
 	struct tw_redis *redis;
 
-	atomic_store_explicit(&stuck_asked, 0, memory_order_relaxed);
-	false_server_start(&server, answer_but_silent, NULL);
+	false_server_start(&server);
+	false_server_set(&server, "#silent", "silence", FALSE_ALWAYS);
 	redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .reply_timeout = 500 * TW_MILLISECOND});
 	/* One thread waits for a reply, and one for the first thread. */
 	one_call_start(&calls[0], redis, "silent");
-	WAIT_UNTIL(atomic_load_explicit(&stuck_asked, memory_order_relaxed));
+	WAIT_UNTIL(false_server_asked(&server));
 	one_call_start(&calls[1], redis, "second");
 	one_call_await_sleep(&calls[1]);
 	pthread_cancel(calls[0].thread);

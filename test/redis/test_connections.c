@@ -395,11 +395,6 @@ TEST(opened, unix_socket_is_a_server_too)
 	assert_refused(&options, TW_REDIS_UNREACHABLE, "nothing.sock");
 }
 
-static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
-{
-	return (size_t)snprintf(reply, room, ":0\r\n");
-}
-
 static void *open_by_path(void *argument)
 {
 	struct tw_redis *redis = NULL;
@@ -447,7 +442,7 @@ TEST(opened, unix_socket_with_a_full_queue_is_waited_for)
 	options.connect_timeout = TW_MINUTE;
 	pthread_create(&thread, NULL, open_by_path, &options);
 	wait_for(50 * TW_MILLISECOND);
-	false_server_start_at(&crowded, listener, answer_nothing, NULL);
+	false_server_start_at(&crowded, listener);
 	pthread_join(thread, &status);
 	assert_ptr_equal(status, VALUE(TW_OK));
 	close(fillers[0]);
@@ -585,14 +580,6 @@ TEST(opened, connections_have_a_name_and_keepalive)
 	options.client_name = "two words";
 	assert_refused(&options, TW_INVALID, "name");
 	runs_free(&runs);
-}
-
-TEST(opened, database_out_of_range_is_not_a_refused_login)
-{
-	const struct tw_redis_options options = {.url = url, .shards = 4};
-
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%d/9999", server.port);
-	assert_refused(&options, TW_INVALID, "database");
 }
 
 TEST(opened, reply_that_drips_has_one_deadline)

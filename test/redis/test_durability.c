@@ -12,175 +12,95 @@
 
 #include "redis/client/client.h"
 #include "support/cluster.h"
-#include "support/false_server.h"
 #include "support/runs.h"
 #include "support/sentinels.h"
+#include "support/talk.h"
 
-enum { REPLY_SIZE = 400, URL_SIZE = 300, HOLD_MS = 600000 };
+enum { URL_SIZE = 300, HOLD_MS = 600000 };
 
 /* ---- What a server can give ---- */
 
-static struct false_server server;
-
-static size_t answer_zero(void *context, const redisReply *request, char *reply, size_t room)
-{
-	return (size_t)snprintf(reply, room, ":0\r\n");
-}
-
-static int open_false(void **state)
-{
-	*state = NULL;
-	false_server_start(&server, answer_zero, NULL);
-	return 0;
-}
-
-static int close_false(void **state)
-{
-	false_server_stop(&server);
-	return 0;
-}
-
-static const struct test_kind kind_opened = {.open = open_false, .close = close_false};
-
-/* Sets what the false server reports as its version, its file and its replicas. */
-static void be_version(const char *version, int append_only, int replicas)
-{
-	char info[REPLY_SIZE - 32];
-	char reply[REPLY_SIZE];
-
-	snprintf(info, sizeof(info),
-		 "%s\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n"
-		 "aof_enabled:%d\r\nconnected_slaves:%d\r\n",
-		 version, append_only, replicas);
-	snprintf(reply, sizeof(reply), "$%zu\r\n%s", strlen(info), info);
-	false_server_refuse(&server, "INFO", reply, INT_MAX);
-}
-
-static void be(int append_only, int replicas)
-{
-	be_version("redis_version:7.2.0", append_only, replicas);
-}
-
-static void have_config(const char *fsync, const char *pauses)
-{
-	char reply[REPLY_SIZE];
-
-	snprintf(reply, sizeof(reply),
-		 "*4\r\n$11\r\nappendfsync\r\n$%zu\r\n%s\r\n$25\r\nno-appendfsync-on-rewrite\r\n"
-		 "$%zu\r\n%s",
-		 strlen(fsync), fsync, strlen(pauses), pauses);
-	false_server_refuse(&server, "CONFIG", reply, INT_MAX);
-}
-
-#define KNOWN "*2\r\n:0\r\n:0"
 #define UNKNOWN "-ERR unknown command 'WAITAOF', with args beginning with:"
 #define NO_RIGHT "-NOPERM this user has no permissions to run the command"
+#define VALKEY "redis_version:7.2.4 server_name:valkey valkey_version:"
 
-TEST(opened, server_that_cannot_give_it_is_refused)
+/* Makes the server one with that version, file and number of replicas. WAITAOF is known then. */
+static void be(const char *version, int append_only, int replicas, const char *fsync,
+	       const char *pauses)
+{
+	SAY("on INFO info %s maxmemory_policy:noeviction role:master aof_enabled:%d "
+	    "connected_slaves:%d;"
+	    "on CONFIG ['appendfsync' '%s' 'no-appendfsync-on-rewrite' '%s'];"
+	    "on WAITAOF [0 0]",
+	    version, append_only, replicas, fsync, pauses);
+}
+
+TEST(talk, server_that_cannot_give_it_is_refused)
 {
 	static const struct {
-		enum tw_redis_durability durability;
+		const char *version;
 		int append_only;
 		int replicas;
-		const char *fsync; /* NULL means that CONFIG is refused */
+		const char *fsync;
 		const char *pauses;
-		const char *waitaof;
-		enum tw_status status;
-		const char *words;
-		const char *version; /* NULL means that it waits as it should */
+		const char *then; /* other replies, and the opening */
 	} cases[] = {
-		{TW_REDIS_DURABLE_SERVER, 0, 0, "no", "no", UNKNOWN, TW_OK, "", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "everysec", "no", KNOWN, TW_OK, "", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "always", "yes", KNOWN, TW_OK, "", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 0, NULL, "", KNOWN, TW_OK, "", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "always", "no", UNKNOWN, TW_OK, "", NULL},
-		{TW_REDIS_DURABLE_REPLICA, 0, 1, "no", "no", UNKNOWN, TW_OK, "", NULL},
-		{TW_REDIS_DURABLE_BOTH, 1, 1, "everysec", "no", KNOWN, TW_OK, "", NULL},
-		{TW_REDIS_DURABLE_DISK, 0, 1, "always", "no", KNOWN, TW_REDIS_UNFIT,
-		 "appendonly yes", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 1, "no", "no", KNOWN, TW_REDIS_UNFIT,
-		 "everysec or always", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 1, "everysec", "no", UNKNOWN, TW_REDIS_UNFIT,
-		 "appendfsync always", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 1, "always", "yes", UNKNOWN, TW_REDIS_UNFIT,
-		 "no-appendfsync-on-rewrite no", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 1, NULL, "", UNKNOWN, TW_REDIS_UNFIT, "NOPERM", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 1, "always", "no", NO_RIGHT, TW_REDIS_REFUSED, "NOPERM",
-		 NULL},
-		{TW_REDIS_DURABLE_BOTH, 0, 1, "always", "no", KNOWN, TW_REDIS_UNFIT,
-		 "appendonly yes", NULL},
+		{"7.2.0", 0, 0, "no", "no", "on WAITAOF " UNKNOWN "; open durability server"},
+		{"7.2.0", 1, 0, "everysec", "no", "open durability disk"},
+		{"7.2.0", 1, 0, "always", "yes", "open durability disk"},
+		{"7.2.0", 1, 0, "", "", "on CONFIG " NO_RIGHT "; open durability disk"},
+		{"7.2.0", 1, 0, "always", "no", "on WAITAOF " UNKNOWN "; open durability disk"},
+		{"7.2.0", 0, 1, "no", "no", "on WAITAOF " UNKNOWN "; open durability replica"},
+		{"7.2.0", 1, 1, "everysec", "no", "open durability both"},
+		{"7.2.0", 0, 1, "always", "no",
+		 "open durability {disk|both} = UNFIT appendonly yes"},
+		{"7.2.0", 1, 1, "no", "no", "open durability disk = UNFIT everysec or always"},
+		{"7.2.0", 1, 1, "everysec", "no",
+		 "on WAITAOF " UNKNOWN "; open durability disk = UNFIT appendfsync always"},
+		{"7.2.0", 1, 1, "always", "yes",
+		 "on WAITAOF " UNKNOWN
+		 "; open durability disk = UNFIT no-appendfsync-on-rewrite no"},
+		{"7.2.0", 1, 1, "", "",
+		 "on CONFIG " NO_RIGHT "; on WAITAOF " UNKNOWN
+		 "; open durability disk = UNFIT NOPERM"},
+		{"7.2.0", 1, 1, "always", "no",
+		 "on WAITAOF " NO_RIGHT "; open durability disk = REFUSED NOPERM"},
+		{"7.2.0", 1, 1, "always", "no",
+		 "on WAIT " NO_RIGHT "; open durability replica = REFUSED NOPERM"},
 		/* This error passes, as after a failover. */
-		{TW_REDIS_DURABLE_REPLICA, 1, 0, "always", "no", KNOWN, TW_REDIS_UNREACHABLE,
-		 "none is connected", NULL},
-		{TW_REDIS_DURABLE_BOTH, 1, 0, "always", "no", KNOWN, TW_REDIS_UNREACHABLE,
-		 "none is connected", NULL},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "everysec", "no", KNOWN, TW_REDIS_UNFIT,
-		 "replies before the fsync", "redis_version:7.4.2"},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "always", "no", KNOWN, TW_OK, "",
-		 "redis_version:7.4.2"},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "everysec", "no", KNOWN, TW_OK, "",
-		 "redis_version:7.4.3"},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "everysec", "no", KNOWN, TW_OK, "",
-		 "redis_version:7.4.10"},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "always", "yes", KNOWN, TW_REDIS_UNFIT,
-		 "replies before the fsync",
-		 "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1"},
-		{TW_REDIS_DURABLE_DISK, 1, 0, "everysec", "no", KNOWN, TW_OK, "",
-		 "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1"},
+		{"7.2.0", 1, 0, "always", "no",
+		 "open durability {replica|both} = UNREACHABLE none is connected"},
+		{"7.4.2", 1, 0, "everysec", "no",
+		 "open durability disk = UNFIT replies before the fsync"},
+		{"7.4.2", 1, 0, "always", "no", "open durability disk"},
+		{"7.4.3", 1, 0, "everysec", "no", "open durability disk"},
+		{"7.4.10", 1, 0, "everysec", "no", "open durability disk"},
+		{VALKEY "8.0.1", 1, 0, "always", "yes",
+		 "open durability disk = UNFIT replies before the fsync"},
+		{VALKEY "8.1.1", 1, 0, "everysec", "no", "open durability disk"},
 	};
+	char version[80];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct tw_redis_options options = {
-			.url = server.url, .shards = 4, .durability = cases[i].durability};
-		struct tw_redis_error error = {0};
-		struct tw_redis *redis;
-
-		be_version(cases[i].version ? cases[i].version : "redis_version:7.2.0",
-			   cases[i].append_only, cases[i].replicas);
-		if (cases[i].fsync)
-			have_config(cases[i].fsync, cases[i].pauses);
-		else
-			false_server_refuse(&server, "CONFIG", NO_RIGHT, INT_MAX);
-		false_server_refuse(&server, "WAITAOF", cases[i].waitaof, INT_MAX);
-		assert_int_equal(tw_redis_open(&redis, &options, &error), cases[i].status);
-		assert_non_null(strstr(error.text, cases[i].words));
-		client_close(redis);
+		snprintf(version, sizeof(version), "%s%s",
+			 *cases[i].version == '7' ? "redis_version:" : "", cases[i].version);
+		be(version, cases[i].append_only, cases[i].replicas, cases[i].fsync,
+		   cases[i].pauses);
+		CONTINUE("%s", cases[i].then);
 	}
 }
 
-TEST(opened, right_to_wait_for_a_replica_is_needed)
-{
-	const struct tw_redis_options options = {
-		.url = server.url, .shards = 4, .durability = TW_REDIS_DURABLE_REPLICA};
-	struct tw_redis *redis;
+TALK(right_to_see_replicas_is_needed,
+     "on INFO " NO_RIGHT "; open evict yes durability replica = UNFIT NOPERM")
 
-	be(1, 1);
-	false_server_refuse(&server, "WAIT", NO_RIGHT, INT_MAX);
-	assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_REDIS_REFUSED);
-}
-
-TEST(opened, right_to_see_replicas_is_needed)
-{
-	const struct tw_redis_options options = {.url = server.url,
-						 .shards = 4,
-						 .allow_eviction = true,
-						 .durability = TW_REDIS_DURABLE_REPLICA};
-	struct tw_redis_error error;
-	struct tw_redis *redis;
-
-	false_server_refuse(&server, "INFO", NO_RIGHT, INT_MAX);
-	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_REDIS_UNFIT);
-	assert_non_null(strstr(error.text, "NOPERM"));
-}
-
-TEST(opened, unknown_durability_is_invalid)
+TEST(talk, unknown_durability_is_invalid)
 {
 	static const int none[] = {-1, TW_REDIS_DURABLE_BOTH + 1};
 	struct tw_redis *redis;
 
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-		const struct tw_redis_options options = {
-			.url = server.url, .durability = (enum tw_redis_durability)none[i]};
+		const struct tw_redis_options options = {.durability =
+								 (enum tw_redis_durability)none[i]};
 
 		assert_int_equal(tw_redis_open(&redis, &options, NULL), TW_INVALID);
 	}
@@ -188,159 +108,58 @@ TEST(opened, unknown_durability_is_invalid)
 
 /* ---- What the replies to waits mean ---- */
 
-static struct tw_redis *open_both(void)
+#define INFO_BOTH                                                                   \
+	"on INFO info redis_version:7.2.0 maxmemory_policy:noeviction role:master " \
+	"aof_enabled:1 connected_slaves:1;"
+
+/* The greeting's waits are for nothing, and later ones confirm. */
+#define OPEN_BOTH                                                                           \
+	INFO_BOTH                                                                           \
+	"on CONFIG ['appendfsync' 'everysec' 'no-appendfsync-on-rewrite' 'no'];"            \
+	"on WAITAOF [0 0]; on WAIT :0; open durability both reply 800ms; on WAITAOF [1 0];" \
+	"on WAIT :1;"
+
+TALK(change_is_confirmed_by_both_waits, OPEN_BOTH "on WAITAOF [1 {0|5}]; on WAIT :{1|3}; cancel a")
+
+TALK(change_that_a_wait_does_not_confirm_is_unknown,
+     OPEN_BOTH "once WAITAOF [0 9]; cancel a = OUTCOME_UNKNOWN disk within 300 ms;"
+	       "once WAIT :0; cancel a = OUTCOME_UNKNOWN replica within 300 ms;"
+	       "once WAITAOF [0 0]; once WAIT :0; cancel a = OUTCOME_UNKNOWN not confirmed;"
+	       "once WAITAOF -ERR WAITAOF cannot be used when;"
+	       "cancel a = OUTCOME_UNKNOWN disk: ERR WAITAOF cannot;"
+	       "once WAIT -UNBLOCKED force unblock; cancel a = OUTCOME_UNKNOWN replica: UNBLOCKED;"
+	       "once WAITAOF []; cancel a = OUTCOME_UNKNOWN disk;"
+	       "once WAITAOF +OK; cancel a = OUTCOME_UNKNOWN disk;"
+	       "once WAIT nil; cancel a = OUTCOME_UNKNOWN replica; cancel a")
+
+TALK(change_whose_wait_is_lost_is_unknown,
+     OPEN_BOTH "once {WAITAOF|WAIT} silence; cancel a = OUTCOME_UNKNOWN timed out; cancel a;"
+	       "once {WAITAOF|WAIT} close; cancel a = OUTCOME_UNKNOWN broke")
+
+/* The next greeting is answered with +OK, and the wait is not. */
+TALK(pause_whose_wait_is_lost_is_made_again,
+     OPEN_BOTH "on WAITAOF +OK; once WAITAOF close; patience 50ms; pause = OUTCOME_UNKNOWN;"
+	       "on WAITAOF [1 0]; pause")
+
+/* A wait over a connection that has changed nothing confirms nothing. From the second change on
+ * only the mark is sent as a text. */
+TALK(wait_behind_a_refused_mark_confirms_nothing,
+     OPEN_BOTH "cancel a; once EVAL -MISCONF Errors writing to the AOF file;"
+	       "cancel a = OUTCOME_UNKNOWN not confirmed: MISCONF; cancel a")
+
+/* The wait for the first report is lost. The server that answers the second one may be another one,
+ * which has lost the first. */
+TEST(talk, end_whose_wait_is_lost_is_confirmed_or_not)
 {
-	be(1, 1);
-	have_config("everysec", "no");
-	false_server_refuse(&server, "WAITAOF", KNOWN, 1);
-	false_server_refuse(&server, "WAIT", ":0", 1);
-	return client_open(&(struct tw_redis_options){.url = server.url,
-						      .shards = 4,
-						      .patience = 5 * TW_SECOND,
-						      .reply_timeout = 800 * TW_MILLISECOND,
-						      .durability = TW_REDIS_DURABLE_BOTH});
-}
+	static const char *const cases[][3] = {
+		{"done", "o", "DONE"}, {"done", "g", "DONE"},        {"done", "s", "UNCONFIRMED"},
+		{"kill", "g", "DEAD"}, {"kill", "s", "UNCONFIRMED"}, {"retry", "s", "RETRIED"}};
 
-TEST(opened, change_is_confirmed_by_both_waits_or_unknown)
-{
-	static const struct {
-		const char *waitaof;
-		const char *wait;
-		enum tw_status status;
-		const char *words;
-	} cases[] = {
-		{"*2\r\n:1\r\n:0", ":1", TW_OK, ""},
-		{"*2\r\n:1\r\n:5", ":3", TW_OK, ""},
-		{"*2\r\n:0\r\n:9", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk within 300 ms"},
-		{"*2\r\n:1\r\n:9", ":0", TW_REDIS_OUTCOME_UNKNOWN, "replica within 300 ms"},
-		{"*2\r\n:0\r\n:0", ":0", TW_REDIS_OUTCOME_UNKNOWN, "not confirmed"},
-		{"-ERR WAITAOF cannot be used when", ":1", TW_REDIS_OUTCOME_UNKNOWN,
-		 "disk: ERR WAITAOF cannot"},
-		{"*2\r\n:1\r\n:0", "-UNBLOCKED force unblock", TW_REDIS_OUTCOME_UNKNOWN,
-		 "replica: UNBLOCKED"},
-		{"*0", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk"},
-		{"+OK", ":1", TW_REDIS_OUTCOME_UNKNOWN, "disk"},
-		{"*2\r\n:1\r\n:0", "$-1", TW_REDIS_OUTCOME_UNKNOWN, "replica"},
-		/* The reply is lost, or the connection breaks. */
-		{"", ":1", TW_REDIS_OUTCOME_UNKNOWN, "timed out"},
-		{"*2\r\n:1\r\n:0", "", TW_REDIS_OUTCOME_UNKNOWN, "timed out"},
-		{NULL, ":1", TW_REDIS_OUTCOME_UNKNOWN, "broke"},
-		{"*2\r\n:1\r\n:0", NULL, TW_REDIS_OUTCOME_UNKNOWN, "broke"},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct tw_redis *redis = open_both();
-		struct tw_redis_error error = {0};
-
-		false_server_refuse(&server, "WAITAOF", cases[i].waitaof, INT_MAX);
-		false_server_refuse(&server, "WAIT", cases[i].wait, INT_MAX);
-		assert_int_equal(cancel_task(redis, "a"), cases[i].status);
-		tw_redis_last_error(redis, &error);
-		assert_non_null(strstr(error.text, cases[i].words));
-		client_close(redis);
-	}
-}
-
-TEST(opened, pause_whose_wait_is_lost_is_made_again)
-{
-	const struct tw_redis_limits paused = {.paused = true};
-	struct tw_redis *redis = open_both();
-
-	false_server_refuse(&server, "WAITAOF", NULL, 1);
-	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
-	/* The next greeting is answered with +OK, and the wait is not. */
-	set_patience(redis, 50 * TW_MILLISECOND);
-	assert_int_equal(tw_redis_set_limits(redis, NULL, &paused), TW_REDIS_OUTCOME_UNKNOWN);
-	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
-	assert_ok(redis, tw_redis_set_limits(redis, NULL, &paused));
-	set_patience(redis, 0);
-}
-
-/* A wait over a connection that has changed nothing confirms nothing. */
-TEST(opened, wait_behind_a_refused_mark_confirms_nothing)
-{
-	struct tw_redis *redis = open_both();
-	struct tw_redis_error error = {0};
-
-	false_server_refuse(&server, "WAITAOF", "*2\r\n:1\r\n:0", INT_MAX);
-	false_server_refuse(&server, "WAIT", ":1", INT_MAX);
-	assert_ok(redis, cancel_task(redis, "a"));
-	/* From here on only the mark is sent as a text. */
-	false_server_refuse(&server, "EVAL", "-MISCONF Errors writing to the AOF file", 1);
-	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_OUTCOME_UNKNOWN);
-	tw_redis_last_error(redis, &error);
-	assert_non_null(strstr(error.text, "not confirmed: MISCONF"));
-	assert_ok(redis, cancel_task(redis, "a"));
-}
-
-static struct {
-	bool claimed;
-	int ends;
-	char again; /* the letter that the second report of the run's end gets */
-} lost;
-
-/* Gives one task, and loses the first wait for the end of its run. */
-static size_t answer_end_without_wait(void *context, const redisReply *request, char *reply,
-				      size_t room)
-{
-	if (false_request_is(request, &script_claim)) {
-		bool first = !lost.claimed;
-
-		lost.claimed = true;
-		return (size_t)snprintf(
-			reply, room, "*7\r\n$1\r\n1\r\n:-1\r\n:7\r\n%s*0\r\n*0\r\n",
-			first ? "*2\r\n$1\r\na\r\n$1\r\n1\r\n*1\r\n$7\r\n3 0\n\nxy\r\n"
-			      : "*0\r\n*0\r\n");
-	}
-	if (!false_request_is(request, &script_finish))
-		return answer_zero(context, request, reply, room);
-	lost.ends++;
-	false_server_refuse(&server, "WAIT", lost.ends == 1 ? NULL : ":1",
-			    lost.ends == 1 ? 1 : INT_MAX);
-	return (size_t)snprintf(reply, room, "$1\r\n%c\r\n", lost.ends == 1 ? 'o' : lost.again);
-}
-
-/* The server that answers the second report may be another one, which has lost the first. */
-TEST(opened, end_whose_wait_is_lost_is_confirmed_or_not)
-{
-	static const struct {
-		enum tw_redis_outcome outcome;
-		char again;
-		enum tw_redis_end end;
-	} cases[] = {
-		{TW_REDIS_DONE, 'o', TW_REDIS_END_DONE},
-		{TW_REDIS_DONE, 'g', TW_REDIS_END_DONE},
-		{TW_REDIS_DONE, 's', TW_REDIS_END_UNCONFIRMED},
-		{TW_REDIS_KILL, 'g', TW_REDIS_END_DEAD},
-		{TW_REDIS_KILL, 's', TW_REDIS_END_UNCONFIRMED},
-		{TW_REDIS_RETRY, 's', TW_REDIS_END_RETRIED},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct tw_redis_worker_options options = {0};
-		struct tw_redis_worker *worker;
-		struct runs runs;
-
-		false_server_stop(&server);
-		false_server_start(&server, answer_end_without_wait, NULL);
-		memset(&lost, 0, sizeof(lost));
-		lost.again = cases[i].again;
-		be(1, 1);
-		false_server_refuse(&server, "WAIT", ":1", INT_MAX);
-		runs_init(&runs, 10);
-		runs_attach(&runs, &options);
-		runs.outcome = cases[i].outcome;
-		worker = worker_start(
-			&(struct tw_redis_options){.url = server.url,
-						   .shards = 4,
-						   .durability = TW_REDIS_DURABLE_REPLICA},
-			&options);
-		WAIT_UNTIL(ends_count(&runs) == 1);
-		assert_int_equal(end_of(&runs, "a", 0).end, cases[i].end);
-		worker_stop(worker);
-		assert_int_equal(lost.ends, 2);
-		runs_free(&runs);
-	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		SAY(INFO_BOTH "on WAIT :1; open durability replica reply 4s; on finish '%s';"
+			      "once finish 'o'; once #3000 close; work run %s; give a;"
+			      "await ends 1; end a = %s",
+		    cases[i][1], cases[i][0], cases[i][2]);
 }
 
 /* ---- Real servers ---- */
@@ -359,7 +178,7 @@ static bool has_waitaof(struct redis_server *of)
 
 static int open_pair(void **state)
 {
-	*state = NULL;
+	talk_open(state);
 	redis_server_start(
 		&master, &(struct redis_server_options){.append_only = true, .fsync_always = true});
 	redis_server_start(&replica, &(struct redis_server_options){.replica_of = master.port});
@@ -372,7 +191,7 @@ static int close_pair(void **state)
 {
 	redis_server_stop(&replica);
 	redis_server_stop(&master);
-	return 0;
+	return talk_close(state);
 }
 
 /* Waits end after 900 ms. */

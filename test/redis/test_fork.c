@@ -70,20 +70,6 @@ STORED(fixture, child_has_handles_of_its_own)
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-static atomic_bool is_asked;
-
-static size_t answer_but_silent(void *context, const redisReply *request, char *reply, size_t room)
-{
-	for (size_t i = 3; i < request->elements; i++) {
-		if (strcmp(request->element[i]->str, "silent"))
-			continue;
-		/* relaxed: an independent flag */
-		atomic_store_explicit(&is_asked, true, memory_order_relaxed);
-		return 0;
-	}
-	return (size_t)snprintf(reply, room, ":0\r\n");
-}
-
 static void *cancel_silent(void *redis)
 {
 	return VALUE(cancel_task(redis, "silent"));
@@ -96,12 +82,12 @@ TEST(fixture, fork_while_another_thread_calls_leaves_the_child_free)
 	pthread_t thread;
 	void *status;
 
-	false_server_start(&server, answer_but_silent, NULL);
+	false_server_start(&server);
+	false_server_set(&server, "#silent", "silence", FALSE_ALWAYS);
 	redis = client_open(&(struct tw_redis_options){
 		.url = server.url, .shards = 4, .reply_timeout = 2 * TW_SECOND});
 	pthread_create(&thread, NULL, cancel_silent, redis);
-	/* relaxed: an independent flag */
-	WAIT_UNTIL(atomic_load_explicit(&is_asked, memory_order_relaxed));
+	WAIT_UNTIL(false_server_asked(&server));
 	in_a_child(use_and_close, redis);
 	pthread_join(thread, &status);
 	assert_ptr_equal(status, VALUE(TW_REDIS_OUTCOME_UNKNOWN));

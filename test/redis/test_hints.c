@@ -27,11 +27,6 @@ static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard,
 	return true;
 }
 
-static size_t answer_nothing(void *context, const redisReply *request, char *reply, size_t room)
-{
-	return 0;
-}
-
 static struct mailbox mailbox;
 static struct tw_redis *listened;
 
@@ -199,9 +194,9 @@ TEST(fixture, invalid_hints_are_ignored)
 
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
 		strcat(strcat(subscribed, "\r\n"), messages[i]);
-	false_server_start(&server, answer_nothing, NULL);
+	false_server_start(&server);
 	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
-	false_server_refuse(&server, "SUBSCRIBE", subscribed, 1);
+	false_server_set(&server, "SUBSCRIBE", subscribed, 1);
 	hints_open(&hints, redis);
 	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, 3);

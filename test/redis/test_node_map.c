@@ -1,320 +1,138 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The map of a cluster is wrong: invalid, too large, or missing, or the nodes that could send it
- * are down. These tests check what happens to calls. The cluster is a false server that reports to
- * be a node.
+ * are down. A node is silent, or missing, and holds up no call or task of another. The nodes are
+ * false servers.
+ *
+ * The keys b, f and j are in slot 4558, c and g in slot 495, d and h in slot 12684, a and e in slot
+ * 8621. The layout is in slot 7224.
  */
-#include "support/fixture.h"
+#include "support/talk.h"
 
 #include "redis/client/client.h"
-#include "support/false_server.h"
-#include "support/sockets.h"
 
-enum { FOR_EVER = 1000000, MAP_SIZE = 60000, SHARDS = 4 };
+#define ON_ALL "[0 16383 "
+#define HERE "['127.0.0.1' $away]]"
 
-static struct false_server server;
-static struct tw_redis_options options;
-static char map[MAP_SIZE];
-static size_t map_size;
-static int elsewhere; /* a port that nobody listens on */
-static atomic_size_t asked;
-static false_answer_fn *answer;
-
-static size_t answer_zero(void *context, const redisReply *request, char *reply, size_t room)
+/* The valid part is used, to the last slot that there is. */
+TEST(talk, ranges_that_make_no_sense_are_passed_over)
 {
-	/* relaxed: a count */
-	atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
-	for (size_t i = 3; i < request->elements; i++)
-		if (!strcmp(request->element[i]->str, "break"))
-			return FALSE_CLOSE;
-	return (size_t)snprintf(reply, room, ":0\r\n");
-}
-
-static size_t answer_script(void *context, const redisReply *request, char *reply, size_t room)
-{
-	return answer(context, request, reply, room);
-}
-
-static int open_all(void **state)
-{
-	*state = NULL;
-	answer = answer_zero;
-	false_server_start(&server, answer_script, NULL);
-	options = (struct tw_redis_options){.url = server.url, .shards = SHARDS};
-	elsewhere = port_free();
-	return 0;
-}
-
-static int close_all(void **state)
-{
-	false_server_stop(&server);
-	return 0;
-}
-
-static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
-
-static void map_begin(int ranges)
-{
-	map_size = (size_t)sprintf(map, "*%d", ranges);
-}
-
-/* Adds a range in Redis's form: first slot, last slot, and the master's description. */
-static void map_add_raw(int first, int last, const char *master)
-{
-	map_size += (size_t)snprintf(map + map_size, MAP_SIZE - map_size,
-				     "\r\n*3\r\n:%d\r\n:%d\r\n%s", first, last, master);
-}
-
-static void map_add(int first, int last, int port)
-{
-	char master[64];
-
-	snprintf(master, sizeof(master), "*2\r\n$9\r\n127.0.0.1\r\n:%d", port);
-	map_add_raw(first, last, master);
-}
-
-/* Makes the server a node that sends this map the next `times` times. */
-static void send_map(int times)
-{
-	false_server_be(&server, 7, true);
-	false_server_refuse(&server, "CLUSTER", map, times);
-}
-
-static int slot_of(struct tw_redis *redis, const char *key)
-{
-	return (int)space_slot(&redis->space, space_shard(&redis->space, key, strlen(key)));
-}
-
-static int port_of(struct tw_redis *redis, unsigned slot)
-{
-	return node_map_of_slot(&redis->access->router.map, slot)->address.port;
-}
-
-TEST(opened, ranges_that_make_no_sense_are_passed_over)
-{
-	static const char *const masters[] = {"*0",
-					      ":1",
-					      "*1\r\n$9\r\n127.0.0.1",
-					      "*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1",
-					      "*2\r\n$9\r\n127.0.0.1\r\n:0",
-					      "*2\r\n$9\r\n127.0.0.1\r\n:-1",
-					      "*2\r\n$9\r\n127.0.0.1\r\n:65536"};
-	enum { MASTERS = sizeof(masters) / sizeof(masters[0]) };
-	char host[HOST_SIZE + 32];
-	struct tw_redis *redis;
-
-	map_begin(MASTERS + 5);
-	for (int i = 0; i < MASTERS; i++)
-		map_add_raw(0, SLOTS - 1, masters[i]);
-	map_size += (size_t)sprintf(map + map_size, "\r\n*2\r\n:0\r\n:16383");
-	sprintf(host, "*2\r\n$%d\r\n%*s\r\n:1", HOST_SIZE, HOST_SIZE, "h");
-	map_add_raw(0, SLOTS - 1, host);
-	map_add(-1, 10, elsewhere);
-	map_add(20, 10, elsewhere);
-	/* The valid part is used. */
-	map_add(16000, 99999, elsewhere);
-	send_map(FOR_EVER);
-	redis = client_open(&options);
-	assert_int_equal(port_of(redis, 0), server.port);
-	assert_int_equal(port_of(redis, 15999), server.port);
-	assert_int_equal(port_of(redis, 16000), elsewhere);
-	assert_int_equal(port_of(redis, SLOTS - 1), elsewhere);
+	SAY("cluster; on CLUSTER [" ON_ALL "[]]" ON_ALL "1]" ON_ALL "['127.0.0.1']]" ON_ALL
+	    "['127.0.0.1' '$away']]" ON_ALL "['127.0.0.1' 0]]" ON_ALL "['127.0.0.1' -1]]" ON_ALL
+	    "['127.0.0.1' 65536]]" ON_ALL "['%0*d' 1]] [0 16383] [-1 10 " HERE "[20 10 " HERE
+	    "[12684 99999 ['127.0.0.1' $b]]];"
+	    "open; cancel a; cancel b; cancel c; asked = 3; cancel d; at b; asked = 1",
+	    HOST_SIZE, 0);
 }
 
 /* A node that does not know its host leaves it out, and the address that was asked is used. */
-TEST(opened, unknown_host_is_the_one_that_was_asked)
-{
-	static const char *const hosts[] = {"$1\r\n?", "$0\r\n", "$-1"};
-	struct tw_redis *redis;
-	char master[64];
+TALK(unknown_host_is_the_one_that_was_asked,
+     "cluster; on CLUSTER [[12684 12684 [{'?'|''|nil} $b]]]; open; cancel d; at b; asked = 1")
 
-	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
-		map_begin(1);
-		snprintf(master, sizeof(master), "*2\r\n%s\r\n:%d", hosts[i], elsewhere);
-		map_add_raw(16000, 16000, master);
-		send_map(FOR_EVER);
-		redis = client_open(&options);
-		assert_int_equal(port_of(redis, 16000), elsewhere);
-		assert_string_equal(
-			node_map_of_slot(&redis->access->router.map, 16000)->address.host,
-			"127.0.0.1");
-		client_close(redis);
-	}
+TALK(map_of_more_slots_than_there_are_is_read_to_that_number,
+     "cluster away 0-99 a 0-16383 away 0-16383; open; cancel a; cancel b; cancel c; cancel d")
+
+/* Slots of further nodes keep their owners. */
+TEST(talk, nodes_beyond_the_number_that_is_kept_are_not_asked)
+{
+	char *map;
+	size_t size;
+	FILE *out = open_memstream(&map, &size);
+
+	fputc('[', out);
+	for (int i = 1; i <= NODES_MAX; i++)
+		fprintf(out, "[0 0 ['127.0.0.1' %d]]", i);
+	fprintf(out, "[8621 8621 ['127.0.0.1' %d]]]", NODES_MAX + 1);
+	fclose(out);
+	SAY("cluster");
+	false_server_set(talk_server(), "CLUSTER", map, FALSE_ALWAYS);
+	free(map);
+	CONTINUE("open; cancel a; on script -MOVED 7 127.0.0.1:%d; cancel a = UNREACHABLE MOVED",
+		 NODES_MAX + 2);
 }
 
-TEST(opened, map_of_more_slots_than_there_are_is_read_to_that_number)
-{
-	struct tw_redis *redis;
-
-	map_begin(3);
-	map_add(0, 99, elsewhere);
-	map_add(0, SLOTS - 1, server.port);
-	map_add(0, SLOTS - 1, elsewhere);
-	send_map(FOR_EVER);
-	redis = client_open(&options);
-	assert_int_equal(port_of(redis, 0), server.port);
-	assert_int_equal(port_of(redis, SLOTS - 1), server.port);
-}
-
-static size_t answer_moved(void *context, const redisReply *request, char *reply, size_t room)
-{
-	return (size_t)snprintf(reply, room, "-MOVED 7 127.0.0.1:%d\r\n", NODES_MAX + 1000);
-}
-
-/* The slots of further nodes keep their owners. */
-TEST(opened, nodes_beyond_the_number_that_is_kept_are_not_asked)
-{
-	struct tw_redis_error error;
-	struct tw_redis *redis;
-
-	map_begin(NODES_MAX + 10);
-	for (int i = 1; i <= NODES_MAX + 10; i++)
-		map_add(0, 0, i);
-	send_map(FOR_EVER);
-	redis = client_open(&options);
-	assert_int_equal(redis->access->router.map.count, NODES_MAX);
-	assert_int_equal(port_of(redis, 0), NODES_MAX - 1);
-	assert_true(slot_of(redis, "a") > 0);
-	assert_ok(redis, cancel_task(redis, "a"));
-	answer = answer_moved;
-	assert_int_equal(cancel_task(redis, "a"), TW_REDIS_UNREACHABLE);
-	tw_redis_last_error(redis, &error);
-	assert_non_null(strstr(error.text, "MOVED"));
-}
-
-TEST(opened, missing_map_is_asked_for_again)
-{
-	static const char *const replies[] = {"*0", "+OK", "-ERR not now"};
-	struct tw_redis *redis;
-
-	/* A request that followed the map's request on a broken connection is sent again. */
-	false_server_be(&server, 7, true);
-	false_server_refuse(&server, "CLUSTER", NULL, 1);
-	client_close(client_open(&options));
-	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
-		false_server_be(&server, 7, true);
-		false_server_refuse(&server, "CLUSTER", replies[i], FOR_EVER);
-		redis = client_open(&options);
-		assert_true(redis->access->router.map.stale);
-		assert_int_equal(port_of(redis, 16000), server.port);
-		map_begin(1);
-		map_add(16000, 16000, elsewhere);
-		send_map(FOR_EVER);
-		assert_ok(redis, cancel_task(redis, "a"));
-		assert_int_equal(port_of(redis, 16000), elsewhere);
-		client_close(redis);
-	}
-}
+/* A request that followed the map's request on a broken connection is sent again. */
+TALK(missing_map_is_asked_for_again,
+     "cluster; once CLUSTER close; open;"
+     "on CLUSTER {[]|+OK|-ERR not now}; open; cancel d; asked = 1;"
+     "on CLUSTER [[12684 12684 ['127.0.0.1' $b]]]; cancel a; cancel d; at b; asked = 1")
 
 /* The server left while idle, so a new connection asks for the map. */
-TEST(opened, restarted_server_sends_the_map)
-{
-	struct tw_redis *redis;
-	int port = server.port;
+TALK(restarted_server_sends_the_map,
+     "cluster; open; down; up; cluster a 0-9999 b 10000-16383; cancel a; cancel d; at b; asked = 1")
 
-	false_server_be(&server, 7, true);
-	redis = client_open(&options);
-	assert_true(redis->access->router.map.stale);
-	false_server_stop(&server);
-	false_server_start_at(&server, socket_listen(&port), answer_script, NULL);
-	server.port = port;
-	map_begin(1);
-	map_add(16000, 16000, elsewhere);
-	send_map(FOR_EVER);
-	assert_ok(redis, cancel_task(redis, "a"));
-	assert_int_equal(port_of(redis, 16000), elsewhere);
-}
-
-/* Opens with a map in which only the key's slot is elsewhere. */
-static struct tw_redis *open_with_elsewhere(const char *key)
-{
-	struct tw_redis *redis;
-	int slot;
-
-	map_begin(1);
-	map_add(0, SLOTS - 1, server.port);
-	send_map(FOR_EVER);
-	redis = client_open(&options);
-	slot = slot_of(redis, key);
-	client_close(redis);
-	map_begin(3);
-	map_add(0, slot - 1, server.port);
-	map_add(slot, slot, elsewhere);
-	map_add(slot + 1, SLOTS - 1, server.port);
-	send_map(FOR_EVER);
-	return client_open(&options);
-}
-
-/* Another node refuses, not the call's own: some other node may still send the map. */
-TEST(opened, refusal_of_a_node_that_could_send_the_map_ends_no_call)
-{
-	struct tw_redis_error error;
-	struct tw_redis *redis;
-
-	options.password = "p";
-	redis = open_with_elsewhere("b");
-	assert_int_not_equal(slot_of(redis, "break"), slot_of(redis, "b"));
-	/* This is long enough that its node is not tried again at once. */
-	set_patience(redis, 400 * TW_MILLISECOND);
-	assert_int_equal(cancel_task(redis, "b"), TW_REDIS_UNREACHABLE);
-	set_patience(redis, -1);
-	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_OUTCOME_UNKNOWN);
-	false_server_refuse(&server, "AUTH", "-WRONGPASS invalid username-password pair", FOR_EVER);
-	assert_int_equal(cancel_task(redis, "b"), TW_REDIS_UNREACHABLE);
-	tw_redis_last_error(redis, &error);
-	assert_non_null(strstr(error.text, "WRONGPASS"));
-	/* A change at that node is refused. */
-	assert_int_equal(cancel_task(redis, "break"), TW_REDIS_REFUSED);
-	set_patience(redis, 0);
-}
+/* Another node refuses, not the call's own: some other node may still send the map. The patience is
+ * long enough that its node is not tried again at once. */
+TALK(refusal_of_a_node_that_could_send_the_map_ends_no_call,
+     "cluster a 0-12683 away 12684-12684; open password p; patience 400ms;"
+     "cancel d = UNREACHABLE; patience none; cancel break = OUTCOME_UNKNOWN;"
+     "on AUTH -WRONGPASS invalid username-password pair; cancel d = UNREACHABLE WRONGPASS;"
+     /* A change at that node is refused. */
+     "cancel a = REFUSED")
 
 /* The first of the four shards' commands of a pass is refused by a replica. The replies to the
- * others come after several passes have ended. */
-static size_t answer_as_a_replica(void *context, const redisReply *request, char *reply,
-				  size_t room)
+ * others come after several passes have ended, for there are two nodes. */
+TALK(replies_that_a_former_master_owes_are_waited_for,
+     "cluster a 1-16383 away 0-0; open; once script late :0; once script -READONLY a replica;"
+     "drop; asked = 6")
+
+TALK(former_master_is_connected_to_again,
+     "open; once script -READONLY a replica; on INFO info maxmemory_policy:allkeys-lru;"
+     "cancel a = UNFIT allkeys-lru")
+
+TALK(cluster_has_no_databases, "cluster a 0-16383; open at /1 = INVALID database")
+
+/* ---- Silent nodes ---- */
+
+#define PATIENT "reply 60s connect 60s patience 60s"
+
+/* Two calls wait for the silent node, and others, two at a time, do not: the one that leads hands
+ * over to the other, and not to a call that waits. Nor do those whose slot has moved. */
+TEST(talk, silent_node_holds_up_no_call_for_another)
 {
-	/* relaxed: a count */
-	switch (atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed)) {
-	case 0:
-		return (size_t)snprintf(reply, room, "-READONLY a replica\r\n");
-	case 1:
-		wait_for(100 * TW_MILLISECOND);
-		break;
-	default:
-		break;
-	}
-	return (size_t)snprintf(reply, room, ":0\r\n");
+	SAY("cluster a 0-5000 b 5001-12000 c 12001-16383; at b; open " PATIENT "; cancel b;"
+	    "cancel a; cancel d; at a; asked = 0-2; once #f hold; begin f; await held 1; begin j");
+	for (int i = 0; i < 20; i++)
+		CONTINUE("begin a; begin d; ended; ended");
+	CONTINUE("at b; on #e -MOVED 8621 127.0.0.1:$c; cancel e; at a; release; ended; ended");
 }
 
-TEST(opened, replies_that_a_former_master_owes_are_waited_for)
+/* The system accepts connections for the silent node. */
+TEST(talk, connecting_a_silent_node_holds_up_no_call_for_another)
 {
-	struct tw_redis *redis;
-
-	/* There are two nodes, so passes end before all replies have come. */
-	map_begin(2);
-	map_add(0, 0, elsewhere);
-	map_add(1, SLOTS - 1, server.port);
-	send_map(FOR_EVER);
-	redis = client_open(&options);
-	answer = answer_as_a_replica;
-	/* relaxed: no call runs */
-	atomic_store_explicit(&asked, 0, memory_order_relaxed);
-	assert_ok(redis, tw_redis_drop_namespace(redis, true));
-	/* relaxed: all has been answered */
-	assert_int_equal(atomic_load_explicit(&asked, memory_order_relaxed), SHARDS + 2);
+	SAY("cluster a 0-8000 b 8001-9000 c 9001-16383; at c; on CLIENT hold; at a; open " PATIENT
+	    "; begin d; at c; await held 1; begin h");
+	for (int i = 0; i < 20; i++)
+		CONTINUE("begin a; begin b; ended; ended");
+	CONTINUE("on CLIENT +OK; release; ended; ended");
 }
 
-TEST(opened, cluster_has_no_databases)
-{
-	struct tw_redis_error error;
-	struct tw_redis *redis;
-	char url[80];
+/* The map is to be read again, and the node would have to be connected for that. */
+TALK(node_that_was_silent_is_not_asked_for_the_map,
+     "cluster a 0-8000 b 8001-16383; open reply 1s patience none; cancel b; cancel d;"
+     "on CLIENT hold; once script silence; cancel b = OUTCOME_UNKNOWN; cancel d; took 0ms-1s")
 
-	map_begin(1);
-	map_add(0, SLOTS - 1, server.port);
-	send_map(FOR_EVER);
-	snprintf(url, sizeof(url), "%s/1", server.url);
-	options.url = url;
-	assert_int_equal(tw_redis_open(&redis, &options, &error), TW_INVALID);
-	assert_non_null(strstr(error.text, "database"));
-}
+/* The first server has no task. */
+#define WORK_BESIDE "cluster b 0-8000 a 8001-16383; at b; open " PATIENT "; "
+
+/* A lease is extended, and later tasks run, while a claim waits for the silent node. The worker
+ * stops without it. */
+TALK(silent_node_holds_up_no_task_of_another,
+     WORK_BESIDE "at a; on claim hold; at b; 4x extend 'o'; give k;"
+		 "work lease 300ms poll 10ms until extend; at a; await held 1; at b; await done 1;"
+		 "give k; await done 2; lost = 0; stop; took 0ms-30s")
+
+/* The worker knows one node, and its first claims connect the other. */
+TALK(connecting_a_silent_node_holds_up_no_task_of_another,
+     WORK_BESIDE "at a; on CLIENT hold; at b; give k; work poll 10ms; await done 1;"
+		 "at a; await held 1; at b; give k; await done 2; lost = 0;"
+		 "at a; on CLIENT +OK; release; await asked 1")
+
+/* The other node's replies do not count: there is one loss, and one return. */
+TALK(missing_node_is_reported_once, WORK_BESIDE
+     "work poll 10ms; at a; await asked 1; on script -LOADING not yet;"
+     "await lost 1; at b; give k; await done 1; give k; await done 2; give k; await done 3;"
+     "lost = 1; found = 0; trouble = UNREACHABLE; at a; on script usual; await found 1;"
+     "trouble = OK; lost = 1")
+
+TALK_FILE

@@ -360,23 +360,14 @@ STORED(opened, progress_is_printed_ten_times_a_second_at_most)
 	program_end(&program);
 }
 
-/* Lists a dead letter of the shard, which is gone when it is to be dropped. */
-static size_t answer_too_late(void *context, const redisReply *request, char *reply, size_t room)
-{
-	const char *cursor = request->element[request->elements - 3]->str;
-
-	return (size_t)snprintf(reply, room, "%s",
-				strcmp(cursor, "0") ? ":-2\r\n"
-						    : "*4\r\n:1\r\n$1\r\n0\r\n"
-						      "*2\r\n$1\r\nk\r\n$11\r\n1:1:0:8 0\n\n\r\n"
-						      ":0\r\n");
-}
-
+/* Each shard lists a dead letter, which is gone when it is to be dropped. */
 TEST(opened, dead_letter_that_is_gone_meanwhile_is_no_failure)
 {
 	struct false_server server;
 
-	false_server_start(&server, answer_too_late, NULL);
+	false_server_start(&server);
+	false_server_set(&server, "scan", "[1 '0' ['k' '1:1:0:8 0\n\n'] 0]", FALSE_ALWAYS);
+	false_server_set(&server, "dead_drop", ":-2", FALSE_ALWAYS);
 	twr_environment.url = server.url;
 	assert_int_equal(TWR("drop", "--all"), 0);
 	assert_string_equal(twr_text(), "0\n");

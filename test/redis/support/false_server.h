@@ -1,9 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* A false server answers the commands of a new connection as Redis does, and scripts as the test
- * wants. */
+/*
+ * A false server answers as a Redis of 4 shards, or as rules say. A rule has a word, which requests
+ * it is for, and the reply to them:
+ *
+ *     INFO     a command; EVAL and EVALSHA are those of scripts other than the layout's
+ *     claim    a script by its name
+ *     script   each script other than the layout's
+ *     #a       each request with the argument a
+ *
+ *     -ERR no, :7 or other lines of the protocol
+ *     'text'   a string
+ *     [1 -1 'text' [] nil]
+ *              an array; nil, and none, which is the nil of arrays, may stand alone, too
+ *     info redis_version:7.2.0 role:master
+ *              these lines
+ *     silence  none, though the server has done what was asked, and none to the connection's later
+ *              requests
+ *     close    none after that, and the connection is closed
+ *     hold     none until false_server_release(); the connection's requests wait
+ *     late REPLY
+ *              after a tenth of a second, in which the server does nothing else
+ *     usual    what it would be without rules
+ *
+ * The server may have one task, which claims give until a worker reports that it is done.
+ */
 #ifndef REDIS_SUPPORT_FALSE_SERVER_H
 #define REDIS_SUPPORT_FALSE_SERVER_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,57 +35,60 @@
 
 #include <hiredis/hiredis.h>
 
-#include "redis/wire/script.h"
+enum { FALSE_CONNECTIONS_MAX = 64, FALSE_RULES_MAX = 16, FALSE_ALWAYS = INT_MAX };
 
-/*
- * Writes the reply to a script call in Redis's protocol, up to `room` bytes, and returns its size.
- * Returns 0 to send nothing, and FALSE_CLOSE to close the connection. Runs on the server's thread.
- */
-typedef size_t false_answer_fn(void *context, const redisReply *request, char *reply, size_t room);
-
-#define FALSE_CLOSE SIZE_MAX
-
-enum { FALSE_CONNECTIONS_MAX = 64, FALSE_REPLIES_MAX = 8 };
+struct false_rule {
+	char word[16];
+	char *reply;
+	int times; /* how often it is still used; 0 if the place is free */
+};
 
 struct false_server {
 	/* Constant after the start */
 	int port;
 	char url[64];
 	int listener;
-	int stop; /* an eventfd */
+	int change; /* an eventfd that wakes the thread */
 	pthread_t thread;
-	false_answer_fn *answer;
-	void *context;
 
 	pthread_mutex_t lock; /* guards the fields above the thread's */
-	struct {
-		char word[16];
-		char *reply; /* NULL closes the connection */
-		int times;   /* how often it is still used */
-	} replies[FALSE_REPLIES_MAX];
+	bool stops;
+	struct false_rule rules[FALSE_RULES_MAX]; /* later ones come first */
+	char task[16];                            /* the task's key; "" if there is none */
+	bool is_leased;
+	size_t attempts; /* attempts of the task that have begun */
+	size_t asked;    /* calls of scripts other than the layout's */
+	size_t keys;     /* the number of the last script's keys */
+	size_t flagged;  /* scripts that had a first line for the server */
+	size_t held;     /* requests that were held, so far */
+	size_t releases;
 
 	/* Only the server's thread uses these. */
 	struct {
 		int descriptor;
 		redisReader *reader;
+		redisReply *held; /* the request that later ones wait for, or NULL */
+		size_t releases;  /* those before it came; SIZE_MAX if it gets no reply */
 	} connections[FALSE_CONNECTIONS_MAX];
 	size_t open;
 };
 
-/* Starts a server for namespaces of 4 shards. */
-void false_server_start(struct false_server *server, false_answer_fn *answer, void *context);
+void false_server_start(struct false_server *server);
 /* Starts it on a listening socket, which is closed at the stop. The caller sets its url. */
-void false_server_start_at(struct false_server *server, int listener, false_answer_fn *answer,
-			   void *context);
-/* Sets the reply to the next `times` requests that begin with the word ("layout" stands for calls
- * of that script). The reply lacks its last CR LF; "" sends nothing, and NULL closes the
- * connection. Up to eight words can be set at a time. */
-void false_server_refuse(struct false_server *server, const char *word, const char *reply,
-			 int times);
-/* Sets the version that it reports, and whether it is a node of a cluster. */
-void false_server_be(struct false_server *server, int version, bool cluster);
-/* Returns whether the request calls the script. */
-bool false_request_is(const redisReply *request, const struct script *script);
+void false_server_start_at(struct false_server *server, int listener);
 void false_server_stop(struct false_server *server);
+
+/* Sets the reply to the next `times` requests of the word. With FALSE_ALWAYS it replaces all rules
+ * for the word; with 0 there are none. */
+void false_server_set(struct false_server *server, const char *word, const char *reply, int times);
+/* Forgets rules, task and counts. */
+void false_server_reset(struct false_server *server);
+/* Sends the held replies. */
+void false_server_release(struct false_server *server);
+/* Gives it a task, in the first shard. */
+void false_server_give(struct false_server *server, const char *key);
+size_t false_server_asked(struct false_server *server);
+/* Returns whether the rule for the word is still to be used. */
+bool false_server_has(struct false_server *server, const char *word);
 
 #endif
