@@ -303,7 +303,7 @@ else
 # Each at its whole length, and those that take a night.
 test:
 	@$(MAKE) --no-print-directory N= BUILD=$(BUILD)/whole CPPFLAGS='$(CPPFLAGS) -DTEST_PART=1' \
-		FAULTS=all TESTS='$(TESTS_OF_NIGHT) $(TESTS_OF_EACH_DAY)' test
+		FAULTS=all TORTURE_SECONDS=10 TESTS='$(TESTS_OF_NIGHT) $(TESTS_OF_EACH_DAY)' test
 endif
 
 check: ## check what each change must pass (30 min); N=night: all there is to check (hours)

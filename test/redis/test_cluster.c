@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A cluster has three nodes with shards on each. Slots move and a node restarts during a run, and
- * no task is lost. */
+/* A cluster has three nodes with shards on each, and slots move. The torture kills nodes and moves
+ * slots in mid-run, and test_node_map.c has nodes that are silent or away. */
 #include "support/fixture.h"
 
 #include "support/cluster.h"
@@ -8,8 +8,7 @@
 
 #include "redis/wire/space.h"
 
-/* A run adds tasks while something disturbs it, within these limits. */
-enum { SHARDS = 12, LEAST = 400, MOST = 6000 };
+enum { SHARDS = 12, RUNS = 1000 };
 
 static struct cluster cluster;
 static struct runs runs;
@@ -42,7 +41,7 @@ static int open_all(void **state)
 					    .shards = SHARDS,
 					    .patience = 20 * TW_SECOND};
 	redis = client_open(&options);
-	runs_init(&runs, 4 * MOST);
+	runs_init(&runs, RUNS);
 	return 0;
 }
 
@@ -63,80 +62,8 @@ static unsigned slot_of(unsigned shard)
 	return space_slot(&space, shard);
 }
 
-static struct tw_redis_worker *start(void)
-{
-	struct tw_redis_worker_options worker_options = {.lease = 5 * TW_SECOND};
-
-	runs_attach(&runs, &worker_options);
-	return worker_start(&options, &worker_options);
-}
-
-static _Atomic int added;
-static _Atomic bool is_over; /* the disturbance has ended */
-
-static int added_so_far(void)
-{
-	/* relaxed: a count. */
-	return atomic_load_explicit(&added, memory_order_relaxed);
-}
-
-/* Adds tasks one by one until the disturbance ends. A task whose reply was lost is added again.
- * Returns NULL, or the error of a failed call. */
-static void *add_all(void *argument)
-{
-	char key[KEY_SIZE];
-
-	/* relaxed, both: a count, and a flag that orders nothing. */
-	for (int i = 0;
-	     i < LEAST || (i < MOST && !atomic_load_explicit(&is_over, memory_order_relaxed));
-	     i++) {
-		enum tw_status status;
-
-		number_key(key, i);
-		do
-			status = try_add(redis, key, i % 300 * TW_MILLISECOND, TW_REDIS_ANY);
-		while (status == TW_REDIS_OUTCOME_UNKNOWN);
-		if (status != TW_OK)
-			return VALUE(status);
-		wait_for(TW_MILLISECOND);
-		atomic_fetch_add_explicit(&added, 1, memory_order_relaxed);
-	}
-	return NULL;
-}
-
-static void assert_all_ran(size_t most_runs)
-{
-	assert_in_range(added_so_far(), LEAST, MOST);
-	WAIT_UNTIL(stats_of(redis).tasks == 0);
-	assert_each_ran(&runs, added_so_far(), most_runs);
-	assert_int_equal(stats_of(redis).dead, 0);
-}
-
-/* Runs `disturb` while tasks are added and run. All tasks must have run afterwards. */
-static void run_disturbed(void (*disturb)(void), size_t most_runs)
-{
-	struct tw_redis_worker *worker = start();
-	pthread_t thread;
-	void *failure;
-
-	/* relaxed: the thread does not run yet. */
-	atomic_store_explicit(&added, 0, memory_order_relaxed);
-	atomic_store_explicit(&is_over, false, memory_order_relaxed);
-	assert_int_equal(pthread_create(&thread, NULL, add_all, NULL), 0);
-	disturb();
-	/* relaxed: orders nothing. */
-	atomic_store_explicit(&is_over, true, memory_order_relaxed);
-	pthread_join(thread, &failure);
-	assert_null(failure);
-	assert_all_ran(most_runs);
-	worker_stop(worker);
-}
-
-static void nothing(void)
-{
-}
-
-TEST(opened, tasks_of_all_nodes_run_once)
+/* All nodes have shards. */
+TEST(opened, shards_are_on_all_nodes)
 {
 	bool used[CLUSTER_NODES] = {false};
 
@@ -144,7 +71,6 @@ TEST(opened, tasks_of_all_nodes_run_once)
 		used[cluster_owner(&cluster, slot_of(i))] = true;
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		assert_true(used[i]);
-	run_disturbed(nothing, 1);
 }
 
 static bool count_one(void *context, const struct tw_redis_info *info)
@@ -245,22 +171,6 @@ TEST(opened, calls_reach_every_node)
 		claim_end(batch);
 	}
 	assert_int_equal(stats_of(redis).tasks, 0);
-}
-
-/* Each shard's slot moves to the next node, slowly, while its tasks are added and run. */
-static void move_all_slots(void)
-{
-	for (unsigned i = 0; i < SHARDS; i++) {
-		unsigned slot = slot_of(i);
-
-		cluster_move_slot(&cluster, slot,
-				  (cluster_owner(&cluster, slot) + 1) % CLUSTER_NODES, 30);
-	}
-}
-
-TEST(opened, slots_moved_in_mid_run_lose_nothing)
-{
-	run_disturbed(move_all_slots, 1);
 }
 
 static void assert_one_group(uint64_t waiting, uint64_t running)
@@ -406,22 +316,6 @@ TEST(opened, nodes_without_hosts_are_found_from_a_unix_socket)
 	assert_int_equal(cancel_task(redis, "a"), TW_OK);
 	client_close(local);
 	announce_hosts("ip");
-}
-
-static void restart_a_node(void)
-{
-	WAIT_UNTIL(added_so_far() > LEAST / 4);
-	redis_server_end(&cluster.nodes[1], SIGKILL);
-	/* Then the whole cluster is down. */
-	cluster_wait_until_down(&cluster, 0);
-	wait_for(300 * TW_MILLISECOND);
-	redis_server_restart(&cluster.nodes[1]);
-	cluster_wait_until_well(&cluster);
-}
-
-TEST(opened, node_restarted_in_mid_run_loses_nothing)
-{
-	run_disturbed(restart_a_node, 3);
 }
 
 TEST_FILE(start_cluster, stop_cluster)

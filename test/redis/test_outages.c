@@ -28,8 +28,8 @@ TALK(changed_reason_is_reported_again,
 
 /* Redis stays away, and the stop ends nevertheless. */
 TALK(stop_ends_while_redis_is_away,
-     "open; on gate shut; give k; work until gate; await runs 1; down; off gate; stop;"
-     "end k = UNCONFIRMED")
+     "open; on gate shut; give k; work until gate; await runs 1; on script close;"
+     "on CLIENT close; off gate; stop; end k = UNCONFIRMED")
 
 /* The server truncates replies of two bodies; each task may begin only once, and does. */
 TEST(talk, claims_whose_replies_are_cut_off_use_up_no_attempt)

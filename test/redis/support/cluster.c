@@ -55,17 +55,6 @@ void cluster_wait_until_well(struct cluster *cluster)
 	exit(1);
 }
 
-void cluster_wait_until_down(struct cluster *cluster, int index)
-{
-	for (int tries = 0; tries < TRIES; tries++) {
-		if (node_says(&cluster->nodes[index], "cluster_state:fail"))
-			return;
-		wait_for(10 * TW_MILLISECOND);
-	}
-	fputs("the cluster does not go down\n", stderr);
-	exit(1);
-}
-
 /*
  * Copies a line of CLUSTER NODES without what differs between the nodes that are asked: the flag
  * "myself", the times of the last ping and pong, and the link's state.

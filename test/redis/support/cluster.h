@@ -17,8 +17,6 @@ void cluster_start(struct cluster *cluster);
 void cluster_stop(struct cluster *cluster);
 /* Waits until every node reports that all is well. */
 void cluster_wait_until_well(struct cluster *cluster);
-/* Waits until this node reports that the cluster is down, because a node is missing. */
-void cluster_wait_until_down(struct cluster *cluster, int index);
 /* Waits until these nodes agree on all addresses, roles, epochs and slots, and no node has
  * failed. */
 void cluster_await_agreement(struct redis_server *const nodes[], int count);
