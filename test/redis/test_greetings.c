@@ -23,12 +23,12 @@ TALK(opening_tries_once_and_reports_it_too,
 
 TALK(layout_of_another_kind_is_reported,
      "once layout 'x'; open = UNFIT can't be read;"
-     "once layout '4'; open = UNFIT can't be read;"
-     "once layout '4 0'; open = UNFIT can't be read;"
-     "once layout '4 1000000'; open = UNFIT can't be read;"
-     "once layout '3 4';"
-     "open = UNFIT has layout 3, expected 4: move its tasks by `twr list --json` of;"
-     "once layout '4 5'; open = UNFIT has 5 shards, expected 4")
+     "once layout '5'; open = UNFIT can't be read;"
+     "once layout '5 0'; open = UNFIT can't be read;"
+     "once layout '5 1000000'; open = UNFIT can't be read;"
+     "once layout '4 4';"
+     "open = UNFIT has layout 4, expected 5: move its tasks by `twr list --json` of;"
+     "once layout '5 5'; open = UNFIT has 5 shards, expected 4")
 
 /* These are more than one command for each shard takes. */
 TEST(talk, tasks_that_do_not_reach_the_server_have_the_status_each)
@@ -94,7 +94,7 @@ TALK(server_without_scripts_is_unfit,
 #define PUSH ">2\r\n$10\r\ninvalidate\r\n*0\r\n"
 
 TALK(message_of_resp3_is_taken_for_no_reply,
-     "once {layout " PUSH "$3\r\n4 4"
+     "once {layout " PUSH "$3\r\n5 4"
      "|INFO " PUSH "$28\r\nmaxmemory_policy:noeviction\r\n|CLIENT " PUSH "+OK};"
      "open = UNREACHABLE Protocol error;"
      /* The call's reply is lost with the connection, and the next call gets its own. */

@@ -231,26 +231,6 @@ STORED(fixture, shards_look_at_different_places)
 	assert_group(&groups[1], "532", 20 * SHARDS, 0, 1);
 }
 
-STORED(one_shard, small_group_whose_turn_is_next_is_found)
-{
-	struct tw_redis_group_stats groups[3];
-	size_t count = 0;
-
-	/* It has two of 100,000 tasks, and none is sampled. */
-	write_by(fixture, many_groups, 1, 100000);
-	write_by(fixture,
-		 "local tag = KEYS[1]\n"
-		 "for i = 1, 2 do\n"
-		 "	redis.call('ZADD', tag .. 'queue', 0, '!\\0' .. "
-		 "string.format('%015d', 90 + i) .. 'k' .. i)\n"
-		 "end\n"
-		 "return redis.call('ZADD', tag .. 'turns', 91000, '!')",
-		 0, 0);
-	assert_ok(fixture->redis, tw_redis_get_groups(fixture->redis, groups, 3, &count));
-	assert_int_equal(count, 3);
-	assert_group(&groups[1], "!", 2, 0, 91);
-}
-
 /* Writes tasks on lease, three of "a" to each of "b". */
 static const char many_leases[] =
 	"local tag, count = KEYS[1], tonumber(ARGV[1])\n"

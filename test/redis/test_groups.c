@@ -75,24 +75,17 @@ STEPS(default_limits_each_group_without_limits,
       " b2 group b , o1 group own , o2 group own , o3 group own , x , y;"
       "claim = x a1 b1 o1 y o2; claim = none; done a1; done o1; claim = a2 o3")
 
-static const tw_duration long_lease = TW_HOUR;
-
-static void add_to(struct tw_redis *redis, const char *group, const char *key, tw_duration delay)
-{
-	const struct tw_redis_task task = {
-		.key = key, .key_size = strlen(key), .delay = delay, .group = group};
-
-	add_one(redis, &task);
-}
-
 /* Adds "GROUP-0" and so on, due now. */
 static void add_many_to(struct tw_redis *redis, const char *group, int count)
 {
 	for (int i = 0; i < count; i++) {
 		char key[64];
+		const struct tw_redis_task task = {
+			.key = key,
+			.key_size = (size_t)snprintf(key, sizeof(key), "%s-%d", group, i),
+			.group = group};
 
-		snprintf(key, sizeof(key), "%s-%d", group, i);
-		add_to(redis, group, key, 0);
+		add_one(redis, &task);
 	}
 }
 
@@ -117,52 +110,10 @@ static size_t count_of(const struct tw_redis_batch *batch, const char *group)
 
 static void assert_claimed(struct tw_redis *redis, size_t limit, const char *group, size_t count)
 {
-	struct tw_redis_batch *batch = claim(redis, limit, long_lease);
+	struct tw_redis_batch *batch = claim(redis, limit, TW_HOUR);
 
 	assert_int_equal(count_of(batch, group), count);
 	claim_end(batch);
-}
-
-STORED(one_shard, flood_holds_up_no_other_group)
-{
-	struct tw_redis_batch *batch;
-
-	add_many_to(fixture->redis, "flood", 300);
-	assert_claimed(fixture->redis, 10, "flood", 10);
-	add_to(fixture->redis, "trickle", "it", 0);
-	add_to(fixture->redis, NULL, "own", 0);
-	batch = claim(fixture->redis, 3, long_lease);
-	assert_int_equal(batch->count, 3);
-	assert_int_equal(count_of(batch, "flood"), 1);
-	assert_int_equal(count_of(batch, "trickle"), 1);
-	assert_int_equal(count_of(batch, NULL), 1);
-	claim_end(batch);
-	assert_claimed(fixture->redis, 1000, "flood", 289);
-}
-
-STORED(one_shard, weights_are_shares_where_claims_end_within_a_turn)
-{
-	static const char *const groups[] = {"a", "b", "c"};
-	size_t taken[3] = {0};
-
-	for (int i = 0; i < 3; i++) {
-		const struct tw_redis_limits limits = {.weight = 1u << i};
-
-		assert_ok(fixture->redis, tw_redis_set_limits(fixture->redis, groups[i], &limits));
-		add_many_to(fixture->redis, groups[i], 20 << i);
-	}
-	for (size_t all = 4; all <= 140; all += 4) {
-		struct tw_redis_batch *batch;
-
-		clocked_set((int64_t)all * 1000);
-		batch = claim(fixture->redis, 4, long_lease);
-		for (int i = 0; i < 3; i++) {
-			taken[i] += count_of(batch, groups[i]);
-			if (all % 7 == 0)
-				assert_int_equal(taken[i], (all / 7) << i);
-		}
-		claim_end(batch);
-	}
 }
 
 STORED(one_shard, group_is_any_text_without_control_characters)
@@ -196,13 +147,17 @@ STORED(one_shard, tasks_of_a_group_cost_few_commands)
 	enum { COUNT = 100 };
 	struct tw_redis_task tasks[COUNT];
 	char keys[COUNT][KEY_SIZE];
+	struct tw_redis_batch *batch;
 	int64_t before =
 		redis_server_figure(&fixture->server, "INFO stats", "total_commands_processed:");
 
 	for (int i = 0; i < COUNT; i++) {
 		number_key(keys[i], i);
-		tasks[i] = (struct tw_redis_task){
-			.key = keys[i], .key_size = strlen(keys[i]), .group = "g"};
+		tasks[i] = (struct tw_redis_task){.key = keys[i],
+						  .key_size = strlen(keys[i]),
+						  .body = keys[i],
+						  .body_size = strlen(keys[i]),
+						  .group = "g"};
 	}
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, COUNT, NULL));
 	/* The script asks for each key whether it has a task. */
@@ -211,11 +166,17 @@ STORED(one_shard, tasks_of_a_group_cost_few_commands)
 			before,
 		COUNT, COUNT + 25);
 	before = redis_server_figure(&fixture->server, "INFO stats", "total_commands_processed:");
-	assert_claimed(fixture->redis, COUNT, "g", COUNT);
+	batch = claim(fixture->redis, COUNT, TW_HOUR);
 	assert_in_range(
 		redis_server_figure(&fixture->server, "INFO stats", "total_commands_processed:") -
 			before,
 		10, 40);
+	assert_int_equal(batch->count, COUNT);
+	/* Each has its own record. */
+	for (size_t i = 0; i < COUNT; i++)
+		assert_memory_equal(batch->jobs[i].body, batch->jobs[i].key,
+				    batch->jobs[i].key_size);
+	claim_end(batch);
 }
 
 STORED(fixture, worker_runs_groups_and_callbacks_name_them)

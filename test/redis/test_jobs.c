@@ -38,7 +38,8 @@ STORED(fixture, key_longer_than_any_of_ours_is_broken)
 
 	memset(key, 'k', TW_REDIS_KEY_MAX + 1);
 	redis_server_number(&fixture->server, "HSET {tw/%s/0}body %s %s", name_space, key,
-			    "1 0\n\n");
+			    "1 1 0\n\n");
+	redis_server_number(&fixture->server, "HSET {tw/%s/0}run %s 1", name_space, key);
 	redis_server_number(&fixture->server, "ZADD {tw/%s/0}due -99999999999999 %s", name_space,
 			    key);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 1, TW_MINUTE, &batch, NULL));
@@ -98,37 +99,6 @@ STORED(fixture, tokens_of_claims_rise_whatever_the_time_is)
 			claim_end(batch);
 		}
 	}
-}
-
-STORED(fixture, each_job_of_a_large_claim_has_its_own_record)
-{
-	enum { TASKS = 400 };
-	size_t seen = 0;
-
-	for (int i = 0; i < TASKS; i++) {
-		char key[KEY_SIZE];
-		struct tw_redis_task task = {.key = key};
-
-		number_key(key, i);
-		task.key_size = strlen(key);
-		task.body = key;
-		task.body_size = task.key_size;
-		add_one(fixture->redis, &task);
-	}
-	for (unsigned shard = 0; shard < 4; shard++) {
-		struct tw_redis_batch *batch;
-
-		assert_ok(fixture->redis,
-			  tw_redis_claim(fixture->redis, shard, TASKS, TW_MINUTE, &batch, NULL));
-		for (size_t i = 0; i < batch->count; i++, seen++) {
-			const struct tw_redis_job *job = &batch->jobs[i];
-
-			assert_int_equal(job->key_size, job->body_size);
-			assert_memory_equal(job->key, job->body, job->key_size);
-		}
-		claim_end(batch);
-	}
-	assert_int_equal(seen, TASKS);
 }
 
 STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)

@@ -209,9 +209,9 @@ static size_t random_part(struct random *random, char kind, char *text, size_t r
 					      "1e300",
 					      "-1e300",
 					      "nan",
-					      "8 0\n\n",
-					      "1 0\n\nx",
-					      "8 0\n",
+					      "7 8 0\n\n",
+					      "7 1 0\n\nx",
+					      "7 8 0\n",
 					      "1:2:1:a",
 					      "1:2:9:a",
 					      "0",
@@ -291,7 +291,7 @@ TEST(once, random_replies_crash_nothing)
 	enum { ROUNDS = TEST_SHARE_OF(4000) };
 	static const struct script *const scripts[] = {
 		&script_add,    &script_add,    &script_list,        &script_list,
-		&script_cancel, &script_add,    &script_get,         &script_list,
+		&script_cancel, &script_add,    &script_list,        &script_list,
 		&script_scan,   &script_count,  &script_add,         &script_dead_drop,
 		&script_limit,  &script_rule,   &script_delete,      &script_add,
 		&script_add,    &script_claim,  &script_finish,      &script_extend,
@@ -319,7 +319,7 @@ TEST(once, worker_outlives_random_replies)
 		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
 	static const struct script *const scripts[] = {&script_claim, &script_finish};
 	struct random random = random_from(seed_choose(), 1);
-	static const char idle[] = "*7\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
+	static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;

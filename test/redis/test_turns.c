@@ -58,9 +58,8 @@ struct rule {
 /* A group, or the namespace itself, which is the first. */
 struct node {
 	bool has_turn;
-	int64_t turn;   /* microseconds */
-	int64_t parked; /* the turn that it would have had, or 0 */
-	int64_t used;   /* the microsecond up to which its rate is used up */
+	int64_t turn; /* microseconds */
+	int64_t used; /* the microsecond up to which its rate is used up */
 	/* These are of the present claim. */
 	int spent; /* tasks in the present turn */
 	int round; /* the round of its last turn, or 0 */
@@ -169,7 +168,7 @@ static void model_put(struct model *model, int index, int64_t due)
 	task->token = 0;
 	if (task->group == 0)
 		return;
-	if (!node->has_turn || (node->turn > due * 1000 && !node->parked))
+	if (!node->has_turn || node->turn > due * 1000)
 		node->turn = due * 1000;
 	node->has_turn = model->nodes[0].has_turn = model->uses_groups = true;
 }
@@ -207,17 +206,21 @@ static int places_of(const struct model *model, int group)
 	return count;
 }
 
-static void node_wake(struct node *node)
+/* Gives a group a turn now, if it has one later. */
+static void node_wake(struct model *model, int index)
 {
-	if (node->parked)
-		node->turn = node->parked;
-	node->parked = 0;
+	struct node *node = &model->nodes[index];
+
+	if (index && node->has_turn && node->turn > model->now_us)
+		node->turn = model->now_us;
 }
 
 static void run_leave(struct model *model, struct run *run)
 {
-	if (run->has_place && run->group)
-		node_wake(&model->nodes[run->group]);
+	int most = rule_of(model, run->group)->most;
+
+	if (run->has_place && most && places_of(model, run->group) >= most)
+		node_wake(model, run->group);
 	run->has_place = false;
 	run->is_over = true;
 }
@@ -441,12 +444,9 @@ static void node_rest(struct model *model, int index)
 	int first = first_task(model, index);
 
 	if (node->is_kept_back) {
-		if (node->taken || !node->parked)
-			node->parked = model->now_us;
 		node->turn = node->again;
 		return;
 	}
-	node->parked = 0;
 	if (node->spent > 0 && !node->had_one_before)
 		return;
 	if (has_due(model, index) || index == 0) {
@@ -500,19 +500,11 @@ static void task_begin(struct model *model, int index, int slot, int64_t lease_e
 		node_begin(model, task->group);
 }
 
-/* Takes up to `most` tasks, one after the other. Returns how many have begun. */
-static int model_claim(struct model *model, int most, int64_t lease_end, int begun[])
+/* Takes up to `most` tasks, one after the other. Returns how many these are. */
+static int model_take(struct model *model, int most, int taken[])
 {
 	int count = 0;
 
-	leases_lapse(model);
-	if (has_rules(model)) {
-		node_limit(model, 0);
-		if (model->nodes[0].allowed < most)
-			most = model->nodes[0].allowed;
-	}
-	if (!most)
-		return 0;
 	if (model->uses_groups)
 		rotation_begin(model);
 	while (count < most) {
@@ -523,10 +515,52 @@ static int model_claim(struct model *model, int most, int64_t lease_end, int beg
 		if (task < 0)
 			break;
 		model->tasks[task].state = TAKEN;
-		begun[count++] = task;
+		taken[count++] = task;
 	}
 	if (model->uses_groups)
 		rotation_end(model);
+	return count;
+}
+
+/* Returns how many of the tasks have keys and records of at most that size together. */
+static int count_fitting(const struct model *model, const int tasks[], int count, int bytes)
+{
+	int size = 0;
+
+	for (int i = 0; i < count; i++) {
+		const struct task *task = &model->tasks[tasks[i]];
+
+		size += (int)strlen("k001700000000000 9999 0\n\n");
+		size += task->latest ? (int)strlen(" 1700000000000") : 0;
+		size += task->group ? (int)strlen("G \n") + (int)strlen(groups[task->group]) : 0;
+		if (size > bytes)
+			return i;
+	}
+	return count;
+}
+
+/* Begins up to `most` tasks whose sizes are at most `bytes`. Returns how many. */
+static int model_claim(struct model *model, int most, int bytes, int64_t lease_end, int begun[])
+{
+	static struct model before;
+	int count;
+	int fit;
+
+	leases_lapse(model);
+	if (has_rules(model)) {
+		node_limit(model, 0);
+		if (model->nodes[0].allowed < most)
+			most = model->nodes[0].allowed;
+	}
+	if (!most)
+		return 0;
+	before = *model;
+	count = model_take(model, most, begun);
+	fit = count_fitting(model, begun, count, bytes);
+	if (fit < count) {
+		*model = before;
+		count = model_take(model, fit, begun);
+	}
 	for (int i = 0; i < count; i++)
 		task_begin(model, begun[i], i, lease_end);
 	for (int i = 0; i < count; i++) {
@@ -668,10 +702,13 @@ static int end_write(const struct model *model, const struct run *run, char kind
 	snprintf(text[1], WORD_SIZE, "%" PRId64, run->token);
 	snprintf(text[2], WORD_SIZE, "%d", run->slot + 1);
 	snprintf(text[3], WORD_SIZE, "%c", kind == 'd' ? 'd' : 'w');
-	key_write(text[4], run->task);
+	snprintf(text[4], WORD_SIZE, "1");
+	key_write(text[kind == 'd' ? 5 : 4], run->task);
+	if (kind == 'd')
+		return 6;
 	snprintf(text[5], WORD_SIZE, "%u", run->attempts - (kind == 'r'));
 	snprintf(text[6], WORD_SIZE, "%" PRId64, wait);
-	return kind == 'd' ? 5 : 7;
+	return 7;
 }
 
 /* Takes the end of a run that its task still has. */
@@ -728,6 +765,44 @@ static void step_end(struct model *model)
 			run_leave(model, &model->runs[first + i]);
 		if (!random_once_in(&model->random, 4))
 			model->runs[first + i] = model->runs[--model->run_count];
+	}
+}
+
+/* Reports all runs of a batch from one on as done. */
+static void step_done(struct model *model)
+{
+	int at = (int)random_below(&model->random, (uint64_t)model->run_count + 1);
+	int64_t token = model->runs[at].token;
+	int slot = model->runs[at].slot;
+	struct run *runs[LIMIT_MOST];
+	char text[3][WORD_SIZE];
+	char keys[LIMIT_MOST][8];
+	const char *words[LIMIT_MOST + 5] = {"b", text[0], text[1], "d", text[2]};
+	char answers[LIMIT_MOST + 1] = "";
+	redisReply *reply;
+	int count = 0;
+
+	for (int i = 0; at < model->run_count && i < model->run_count; i++)
+		if (model->runs[i].token == token && model->runs[i].slot == slot + count) {
+			runs[count] = &model->runs[i];
+			key_write(keys[count], runs[count]->task);
+			words[5 + count] = keys[count];
+			strcat(answers, answer_of(model, runs[count++]));
+			i = -1;
+		}
+	if (!count)
+		return;
+	snprintf(text[0], WORD_SIZE, "%" PRId64, token);
+	snprintf(text[1], WORD_SIZE, "%d", slot + 1);
+	snprintf(text[2], WORD_SIZE, "%04d", count);
+	reply = run(model, &script_finish, 5 + count, words);
+	assert_string_equal(reply->str, answers);
+	freeReplyObject(reply);
+	for (int i = 0; i < count; i++) {
+		if (answers[i] == 'o')
+			model->tasks[runs[i]->task] = (struct task){0};
+		if (!runs[i]->is_over)
+			run_leave(model, runs[i]);
 	}
 }
 
@@ -803,10 +878,26 @@ static void step_limit(struct model *model)
 			 PER_MS, rule->is_paused);
 	freeReplyObject(script_call(model->context, &script_limit, 2, words));
 	places_follow(model);
-	if (index && index != STAR)
-		node_wake(&model->nodes[index]);
+	if (index != STAR)
+		node_wake(model, index);
 	for (int i = 0; i < GROUPS; i++)
 		model->nodes[i].begin_count = 0;
+}
+
+/* Compares a claimed task with the model. */
+static void job_check(const struct model *model, const redisReply *reply, int i, int index)
+{
+	const struct task *task = &model->tasks[index];
+	redisReply *const *parts = reply->element;
+	const char *score = parts[7]->elements ? parts[7]->element[i]->str : "";
+	int64_t attempt = parts[5]->elements ? parts[5]->element[i]->integer : 1;
+	char key[8];
+
+	key_write(key, index);
+	assert_string_equal(parts[3]->element[i]->str, key);
+	assert_int_equal(attempt, task->attempts);
+	/* Both begin with the due time. */
+	assert_true(strtoll(*score ? score : parts[4]->element[i]->str, NULL, 10) == task->due);
 }
 
 static void step_claim(struct model *model)
@@ -817,25 +908,25 @@ static void step_claim(struct model *model)
 				   : random_between(&model->random, 1, 20);
 	char limit[24];
 	char lease[24];
-	/* There is no limit of bytes. */
-	const char *words[8] = {limit, lease, "1000000", "", "0", "0", "0", "0"};
+	int bytes_most = random_once_in(&model->random, 4)
+				 ? (int)random_between(&model->random, 1, 200)
+				 : 1000000;
+	char bytes[24];
+	const char *words[8] = {limit, lease, bytes, "", "0", "0", "0", "0"};
 	int begun[LIMIT_MOST];
 	int count;
 	redisReply *reply;
 
 	snprintf(limit, sizeof(limit), "%d", most);
 	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
+	snprintf(bytes, sizeof(bytes), "%d", bytes_most);
 	reply = run(model, &script_claim, 8, words);
 	if (reply->element[2]->integer)
 		model->token = reply->element[2]->integer;
-	count = model_claim(model, most, now_ms(model) + lease_ms, begun);
+	count = model_claim(model, most, bytes_most, now_ms(model) + lease_ms, begun);
 	assert_int_equal(reply->element[4]->elements, count);
-	for (int i = 0; i < count; i++) {
-		char key[8];
-
-		key_write(key, begun[i]);
-		assert_string_equal(reply->element[3]->element[2 * i]->str, key);
-	}
+	for (int i = 0; i < count; i++)
+		job_check(model, reply, i, begun[i]);
 	freeReplyObject(reply);
 }
 
@@ -862,12 +953,9 @@ static void check(const struct model *model)
 		if (reply->type == REDIS_REPLY_STRING)
 			assert_true(strtoll(reply->str, NULL, 10) == model->nodes[i].turn);
 		freeReplyObject(reply);
-		if (i) {
-			assert_true(number_at(model, "HGET {t/0}parked %s", groups[i]) ==
-				    model->nodes[i].parked);
+		if (i)
 			assert_int_equal(number_at(model, "HGET {t/0}busy %s", groups[i]),
 					 places_of(model, i));
-		}
 	}
 	assert_int_equal(number_at(model, "HGET {t/0}busy %s", ""), places_of(model, 0));
 	for (int i = 0; i < KEYS; i++)
@@ -918,7 +1006,7 @@ static void history_run(struct model *model)
 	model->cut = -1;
 	clock_set(model, INT64_C(1700000000000000) + random_between(&model->random, 0, 999999));
 	for (int i = 0; i < STEPS; i++) {
-		uint64_t kind = random_below(&model->random, has_limits ? 14 : 13);
+		uint64_t kind = random_below(&model->random, has_limits ? 15 : 14);
 
 		clock_set(model, model->now_us + random_between(&model->random, 3, 6000));
 		if (kind < 1)
@@ -935,6 +1023,8 @@ static void history_run(struct model *model)
 			step_claim(model);
 		else if (kind < 13)
 			step_extend(model);
+		else if (kind < 14)
+			step_done(model);
 		else
 			step_limit(model);
 		check(model);

@@ -16,7 +16,7 @@
 #include "redis/wire/tls.h"
 
 /* This is the layout of a namespace's keys. The library can read no other one. */
-enum { LAYOUT_VERSION = 4, LAYOUT_SIZE = 32 };
+enum { LAYOUT_VERSION = 5, LAYOUT_SIZE = 32 };
 /* A new namespace of a cluster has this number of shards, so that all nodes have some. */
 enum { CLUSTER_SHARDS = 16 };
 
@@ -384,6 +384,14 @@ static void restore_write(const struct call *call, struct eval *eval,
 	eval_text(eval, entry);
 }
 
+void task_ask(struct eval *eval, const void *key, size_t key_size)
+{
+	eval_number(eval, 0);
+	eval_number(eval, 0);
+	eval_number(eval, 1);
+	eval_argument(eval, key, key_size);
+}
+
 /* Looks how the task recurs that a cancel has found, computes when it is due next, and cancels the
  * present occurrence. */
 static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, const void *key,
@@ -393,9 +401,11 @@ static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, co
 	struct recurrence how;
 	redisReply *reply;
 	enum tw_status status;
+	char none[] = "";
+	char *entry = none;
 
-	eval_begin(&call->eval, &script_get, &redis->space, call->eval.shard);
-	eval_argument(&call->eval, key, key_size);
+	eval_begin(&call->eval, &script_list, &redis->space, call->eval.shard);
+	task_ask(&call->eval, key, key_size);
 	status = call_ask(redis, call);
 	if (status != TW_OK)
 		return status;
@@ -404,11 +414,13 @@ static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, co
 	eval_begin(&call->eval, &script_cancel, &redis->space, call->eval.shard);
 	eval_argument(&call->eval, key, key_size);
 	eval_number(&call->eval, 0);
-	eval_text(&call->eval, reply->elements ? reply->element[4]->str : "");
-	if (reply->elements && recurrence_read(&how, reply->element[4]->str))
+	/* The task's last part is its entry in `every`. */
+	if (reply->elements > 2)
+		entry = reply->element[reply->elements - 1]->str;
+	eval_text(&call->eval, entry);
+	if (recurrence_read(&how, entry))
 		status = recurrence_next(&how, reply->element[0]->integer, 0, &next_ms);
-	recurrence_write_next(&call->eval, next_ms,
-			      reply->elements ? reply->element[0]->integer : 0);
+	recurrence_write_next(&call->eval, next_ms, reply->element[0]->integer);
 	eval_hint(&call->eval);
 	freeReplyObject(reply);
 	if (status != TW_OK)

@@ -50,9 +50,8 @@ replies_read answers_check;
  * replies are read also if a shard has failed. */
 enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 			  const char *const *arguments, replies_read *read, void *result);
-/* Runs the script for the namespace's own keys, with the arguments up to NULL. */
-enum tw_status own_run(struct tw_redis *redis, const struct script *script,
-		       const char *const *arguments);
+/* Writes the arguments by which list.lua returns one task. */
+void task_ask(struct eval *eval, const void *key, size_t key_size);
 /* Runs the call's eval. */
 enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 

@@ -6,6 +6,7 @@
  */
 #include "jobs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,15 +18,17 @@ static const tw_duration lease_max = 24 * TW_HOUR;
 /* A claim by hand has at most these bytes. */
 static const size_t claim_bytes = (size_t)1024 * 1024;
 
-/* These are the parts of a claim's reply. Tasks due, records and attempts belong together. */
+/* These are the parts of a claim's reply. From keys on they have an item for each task, or none. */
 enum {
 	CLAIM_NOW,
 	CLAIM_NEXT,
 	CLAIM_TOKEN,
-	CLAIM_DUE,
+	CLAIM_KEYS,
 	CLAIM_RECORDS,
 	CLAIM_ATTEMPTS,
-	CLAIM_ENTRIES
+	CLAIM_ENTRIES,
+	CLAIM_DUE,
+	CLAIM_PARTS
 };
 
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
@@ -101,13 +104,21 @@ static enum fate fate_of(struct batch *batch, struct tw_redis_job *job, size_t i
 	return is_late ? FATE_LATE : FATE_RUN;
 }
 
+/* Returns when the task was due. What has lost that with its record is due now. */
+static int64_t due_read(const redisReply *scores, size_t index, const struct record *record,
+			int64_t now_us)
+{
+	if (scores->elements && scores->element[index]->len)
+		return strtoll(scores->element[index]->str, NULL, 10);
+	return record->due_ms ? record->due_ms : now_us / 1000;
+}
+
 static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 			       const struct eval *eval, int64_t now_us)
 {
 	size_t index = batch->shown.count;
 	redisReply **parts = batch->reply->element;
-	const redisReply *key = parts[CLAIM_DUE]->element[2 * index];
-	const redisReply *due = parts[CLAIM_DUE]->element[2 * index + 1];
+	const redisReply *key = parts[CLAIM_KEYS]->element[index];
 	const redisReply *data = parts[CLAIM_RECORDS]->element[index];
 	const redisReply *attempts = parts[CLAIM_ATTEMPTS];
 	struct record *record = &batch->records[index];
@@ -131,7 +142,7 @@ static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 		.attempt = attempts->elements ? (unsigned)attempts->element[index]->integer : 1,
 		.max_attempts = record->task.max_attempts,
 		.token = (uint64_t)parts[CLAIM_TOKEN]->integer,
-		.due_ms = strtoll(due->str, NULL, 10),
+		.due_ms = due_read(parts[CLAIM_DUE], index, record, now_us),
 		.shard = eval->shard,
 		.slot = (unsigned)index,
 		.name_space = eval->space->name,
@@ -177,19 +188,17 @@ enum tw_status claim_read(struct eval *eval, size_t run_size, struct batch **bat
 {
 	redisReply *reply = eval->reply;
 	struct tw_redis_job *jobs;
-	size_t attempts;
-	size_t entries;
-	size_t count;
+	size_t count = reply->element[CLAIM_KEYS]->elements;
 	int64_t now_us;
 
 	*batch = NULL;
-	count = reply->element[CLAIM_RECORDS]->elements;
-	attempts = reply->element[CLAIM_ATTEMPTS]->elements;
-	entries = reply->element[CLAIM_ENTRIES]->elements;
-	if (reply->element[CLAIM_DUE]->elements != 2 * count || (attempts && attempts != count) ||
-	    (entries && entries != count))
-		return TW_REDIS_FAILED;
-	*batch = batch_create(count, run_size, entries);
+	for (int part = CLAIM_RECORDS; part < CLAIM_PARTS; part++) {
+		size_t items = reply->element[part]->elements;
+
+		if (items != count && (items || part == CLAIM_RECORDS))
+			return TW_REDIS_FAILED;
+	}
+	*batch = batch_create(count, run_size, reply->element[CLAIM_ENTRIES]->elements);
 	if (!*batch)
 		return TW_NO_MEMORY;
 	eval->reply = NULL;
@@ -323,6 +332,23 @@ static void place_write(struct eval *eval, const struct tw_redis_job *job, unsig
 	eval_number(eval, place);
 }
 
+/* Adds a run that is done to those before it, or begins with it. Their number has four digits,
+ * which are written again. */
+static void done_write(struct eval *eval, const struct tw_redis_job *job)
+{
+	char digits[8];
+
+	if (!eval->done) {
+		eval_text(eval, "d");
+		eval_text(eval, "0000");
+		eval->done_at = eval->arguments.size - strlen("0000\r\n");
+	}
+	snprintf(digits, sizeof(digits), "%04u", ++eval->done);
+	if (!eval->arguments.failed)
+		memcpy(eval->arguments.data + eval->done_at, digits, strlen(digits));
+	eval_argument(eval, job->key, job->key_size);
+}
+
 void ending_write(struct eval *eval, const struct tw_redis_job *job, const struct ending *ending)
 {
 	char verb = ending->verb == 'd' && job->series ? 'n' : ending->verb;
@@ -332,15 +358,21 @@ void ending_write(struct eval *eval, const struct tw_redis_job *job, const struc
 	if (!eval->answers || eval->batch != job->token || eval->place != job->slot) {
 		eval_text(eval, "b");
 		place_write(eval, job, job->slot + 1);
+		eval->done = 0;
 	}
 	eval->batch = job->token;
 	eval->place = job->slot + 1;
 	eval->answers++;
+	if (verb == 'd') {
+		done_write(eval, job);
+		return;
+	}
+	eval->done = 0;
 	eval_argument(eval, is_put_off ? "w" : &verb, 1);
 	eval_argument(eval, job->key, job->key_size);
-	if (!is_put_off && verb != 'd')
+	if (!is_put_off)
 		series_write(eval, job->series);
-	if (verb != 'd' && verb != 'n')
+	if (verb != 'n')
 		eval_number(eval, job->attempt - (verb == 'r'));
 	if (is_put_off)
 		eval_number(eval, ending->wait_ms);

@@ -16,8 +16,7 @@
 enum { PAGE = 100 };
 static const size_t page_bytes = (size_t)512 * 1024;
 
-/* These are the parts of a task in a reply, and in a page. */
-enum { GET_NOW, GET_DUE, GET_RUN, GET_RECORD, GET_EVERY, GET_PARTS };
+/* These are the parts of a task in a page. */
 enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
 /* A page of tasks begins with these parts. */
 enum { PAGE_NOW, PAGE_MORE, PAGE_ITEMS };
@@ -113,21 +112,21 @@ enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_
 
 	if (!each)
 		return TW_INVALID;
-	status = call_enter(redis, &script_get, key, key_size, &call);
+	status = call_enter(redis, &script_list, key, key_size, &call);
 	if (status != TW_OK)
 		return status;
-	eval_argument(&call->eval, key, key_size);
+	task_ask(&call->eval, key, key_size);
 	status = call_ask(redis, call);
 	reply = call->eval.reply;
 	info.shard = call->eval.shard;
-	if (status == TW_OK && reply->elements > GET_PARTS) {
+	if (status == TW_OK && reply->elements > PAGE_ITEMS + ITEM_PARTS) {
 		status = error_set(&call->error, TW_REDIS_FAILED,
 				   "the reply has several tasks for one key");
-	} else if (status == TW_OK && !reply->elements) {
+	} else if (status == TW_OK && reply->elements == PAGE_ITEMS) {
 		status = error_set(&call->error, TW_NOT_FOUND, "no task has the key");
 	} else if (status == TW_OK) {
-		info.now_ms = reply->element[GET_NOW]->integer;
-		status = give_task(&listing, &info, reply->element + GET_DUE);
+		info.now_ms = reply->element[PAGE_NOW]->integer;
+		status = give_task(&listing, &info, reply->element + PAGE_ITEMS + ITEM_DUE);
 	}
 	return call_end(&redis->access->calls, call, status);
 }

@@ -260,7 +260,8 @@ static bool head_read(struct record *record, const char *line)
 	int64_t attempts;
 	int64_t grace_ms;
 
-	if (!number_take(&line, UINT32_MAX, &attempts) || *line++ != ' ' ||
+	if (!number_take(&line, INT64_MAX, &record->due_ms) || *line++ != ' ' ||
+	    !number_take(&line, UINT32_MAX, &attempts) || *line++ != ' ' ||
 	    !number_take(&line, TW_REDIS_DELAY_MAX / TW_MILLISECOND, &grace_ms))
 		return false;
 	record->task.max_attempts = (unsigned)attempts;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A record is what is kept of a task in Redis: lines, an empty line, and the body.
- *   ATTEMPTS GRACE          the highest number of attempts, and how late it may begin, in
- *                           milliseconds, or 0; with " LATEST" behind it if the task has a latest
- *                           due time, in milliseconds since 1970, which add.lua writes
+ *   DUE ATTEMPTS GRACE      the due time of its first attempt, in milliseconds since 1970, which
+ *                           add.lua writes; the highest number of attempts; and how late it may
+ *                           begin, in milliseconds, or 0; with " LATEST" behind it if the task has
+ *                           a latest due time, which add.lua writes, too
  *   G GROUP                 if it has a group
  *   METHOD URL              if it has a callback
  *   H NAME: VALUE           each header
@@ -22,6 +23,7 @@
  * to `headers`. */
 struct record {
 	struct tw_redis_task task; /* without a callback it has no URL */
+	int64_t due_ms;            /* the due time of its first attempt */
 	int64_t latest_due_ms;     /* 0 if it has none */
 	const char **headers;
 };
@@ -34,8 +36,8 @@ enum tw_status task_check(const struct tw_redis_task *task, struct tw_redis_erro
  * The statuses are those of task_check(). */
 enum tw_status group_check(const char *group, struct tw_redis_error *error);
 
-/* Replaces the buffer's bytes by the record. `latest_due_ms` is 0 for a task that has none, or to
- * which add.lua adds it. Returns TW_OK or TW_NO_MEMORY. */
+/* Replaces the buffer's bytes by the record without its due time. `latest_due_ms` is 0 for a task
+ * that has none, or to which add.lua adds it. Returns TW_OK or TW_NO_MEMORY. */
 enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *task,
 			    int64_t latest_due_ms, struct tw_redis_error *error);
 

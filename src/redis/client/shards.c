@@ -91,16 +91,15 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 	return call_end(&redis->access->calls, call, status);
 }
 
-enum tw_status own_run(struct tw_redis *redis, const struct script *script,
-		       const char *const *arguments)
+/* Deletes the namespace's own keys. */
+static enum tw_status own_delete(struct tw_redis *redis)
 {
 	struct call *call = call_begin(&redis->access->calls);
 
 	if (!call)
 		return TW_NO_MEMORY;
-	eval_begin(&call->eval, script, &redis->space, SHARD_NONE);
-	for (; *arguments; arguments++)
-		eval_text(&call->eval, *arguments);
+	eval_begin(&call->eval, &script_delete, &redis->space, SHARD_NONE);
+	eval_text(&call->eval, "1");
 	return call_end(&redis->access->calls, call, call_ask(redis, call));
 }
 
@@ -144,5 +143,5 @@ enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force)
 	if (status != TW_OK)
 		return status;
 	/* The layout is deleted last, so that others agree on the shards until then. */
-	return own_run(redis, &script_forget, arguments);
+	return own_delete(redis);
 }

@@ -44,8 +44,9 @@ local function add_plain()
 		end
 		local n = #keys + 1
 		-- As text: Redis would print a number as one with a fraction, which takes longer.
-		scores[2 * n - 1], scores[2 * n] = string.format('%d', due), key
-		tasks[2 * n - 1], tasks[2 * n] = key, ARGV[at + 4]
+		local text = string.format('%d', due)
+		scores[2 * n - 1], scores[2 * n] = text, key
+		tasks[2 * n - 1], tasks[2 * n] = key, text .. ' ' .. ARGV[at + 4]
 		keys[n], answers[n] = key, due
 		at = at + 5
 	end
@@ -114,7 +115,7 @@ end
 local function limit(key, score, due, record, latest)
 	local waits = score and redis.call('HEXISTS', KEYS[3], key) == 0
 	local replaced = waits and redis.call('HGET', KEYS[2], key) or ''
-	local most = string.match(replaced, '^%d+ %d+ (%d+)\n') or
+	local most = string.match(replaced, '^%d+ %d+ %d+ (%d+)\n') or
 		string.format('%d', due_time('0', latest))
 
 	return math.max(now, math.min(due, most)),
@@ -129,18 +130,18 @@ local function move(key, due)
 		return is_leased and -3 or -2
 	end
 	group.leave(key, score)
-	group.set_due(key, due)
+	group.set_due(key, due, group.redate(key, due))
 	earliest = math.min(due, earliest)
 	return due
 end
 
--- Takes a dead letter out. Returns its record.
+-- Takes a dead letter out. Returns its record, without a due time.
 local function letter_take(key, letter)
 	local head, size = string.match(letter, '^(%d+:%d+:(%d+):)')
 
 	redis.call('HDEL', KEYS[5], key)
 	redis.call('ZREM', KEYS[8], key)
-	return string.sub(letter, #head + size + 1)
+	return (string.gsub(string.sub(letter, #head + size + 1), '^%d+ ', '', 1))
 end
 
 while at <= last do
@@ -169,11 +170,11 @@ while at <= last do
 	elseif kind == 'm' then
 		due = move(key, due)
 	elseif kind == 'd' then
-		redis.call('HSET', KEYS[5], key, delay .. record)
+		redis.call('HSET', KEYS[5], key, delay .. given .. ' ' .. record)
 		redis.call('ZADD', KEYS[8], given, key)
 	elseif present then
 		due = present
-		declare_again(key, score, record)
+		declare_again(key, score, string.format('%d ', due) .. record)
 		added = added + 1
 	else
 		if kind == 'l' then
@@ -199,7 +200,7 @@ while at <= last do
 			end
 		end
 		local n = #keys + 1
-		keys[n], dues[n], records[n] = key, due, record
+		keys[n], dues[n], records[n] = key, due, string.format('%d ', due) .. record
 		is_unwritten[key] = true
 		earliest = math.min(due, earliest)
 		added = added + (kind == 't' and 0 or 1)

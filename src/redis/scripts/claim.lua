@@ -4,58 +4,54 @@
 -- claim, "1" if the reply to an earlier claim with that number was lost, and the age in
 -- milliseconds and the number of dead letters that may stay (0: any). No more begin than limits
 -- allow (limits.lua). A claim of 64 KiB or more takes one task whatever its size. Answers now in
--- microseconds; when the next is to be looked at, -1 if none is; the batch's token; key and due
--- time of each; its record, "" if it is lost; its attempt, nothing if each has its first; and its
--- entry in `every`, "" if it does not recur, nothing if none does. What has had all its attempts,
--- would begin too late, has lost its record or was scheduled by a clock that was ahead is for the
--- worker to end (jobs.c). As it came from Redis where that can be: what is made again here, for
--- each task, costs more than reading it.
+-- microseconds; when the next is to be looked at, -1 if none is; the batch's token; the keys; of
+-- each its record, "" if it is lost; its attempt, nothing if each has its first; its entry in
+-- `every`, "" if it does not recur, nothing if none does; and its due time, "" if that is in the
+-- record, nothing if all are. What has had all its attempts, would begin too late, has lost its
+-- record or was scheduled by a clock that was ahead is for the worker to end (jobs.c).
 
 -- The functions of groups, if the shard has any.
 local group = redis.call('EXISTS', KEYS[11]) == 1 and grouping()
 local limits = redis.call('EXISTS', KEYS[6]) == 1 and limiting()
 
--- Returns when the first lease ends, or nil.
-local function first_end()
-	return tonumber(redis.call('ZRANGE', KEYS[9], '0', '0', 'WITHSCORES')[2])
-end
-
-local ends = first_end()
-if ends and (ends <= now or ARGV[6] == '1') then
-	local batches, claim = batching(), ARGV[4] .. ' ' .. ARGV[5]
+if ARGV[6] == '1' then
 	-- A worker that lost the reply began none of these runs: they are given back uncounted.
-	for _, token in ipairs(ARGV[6] == '1' and redis.call('ZRANGE', KEYS[9], '0', '-1') or {}) do
+	local batches, claim = batching(), ARGV[4] .. ' ' .. ARGV[5]
+	for _, token in ipairs(redis.call('ZRANGE', KEYS[9], '0', '-1')) do
 		local batch = batches.read(token)
 		if batch and batch.claim == claim then
 			batches.give_back(batch, now, 0)
 		end
 	end
-	batches.lapse()
-	ends = first_end()
 end
--- How many tasks may begin, and when to look for more than the namespace allows.
-local limit, allowed, again = tonumber(ARGV[1]), math.huge, nil
-if limits then
-	local rule = limits.rule(redis.call('HGET', KEYS[6], ''))
-	allowed, again = limits.allowed('', rule)
-	if allowed == 0 then
-		limits.park()
-		local next = rule.is_paused and -1 or
-			math.min(math.ceil(again / 1000), ends or math.huge)
-		return {string.format('%d', now_us), next, 0, {}, {}, {}, {}}
+if redis.call('ZCOUNT', KEYS[9], '-inf', string.format('%d', now)) > 0 then
+	batching().lapse()
+end
+
+-- Returns when the shard is to be looked at next, or -1.
+local function next_look()
+	local look = group and group.next_turn() or math.huge
+	for _, i in ipairs({1, 9}) do
+		local first = redis.call('ZRANGE', KEYS[i], '0', '0', 'WITHSCORES')
+		look = math.min(look, tonumber(first[2]) or look)
 	end
-	limit = math.min(limit, allowed)
+	return look < math.huge and look or -1
 end
--- The last token and, where the clock was ahead when that was made, the last time.
-local last, ahead = unpack(redis.call('HMGET', KEYS[4], 'token', 'ahead'))
-last = last or '0'
-local seen, cursor = string.match(ahead or last .. ' 0', '^(%d+) (%d+)$')
-local is_set_back = tonumber(seen) > now_us + AHEAD * 1000
+
+local limit, allowed, again, is_paused = tonumber(ARGV[1]), math.huge, nil, false
+if limits then
+	local rule = limits.rule('')
+	allowed, again = limits.allowed('', rule)
+	limit, is_paused = math.min(limit, allowed), rule.is_paused
+end
+-- The last token, and, while that is ahead of the clock, the time of the last claim.
+local last, ahead, cursor = unpack(redis.call('HMGET', KEYS[4], 'token', 'ahead', 'cursor'))
+local is_set_back = tonumber(ahead or last or 0) > now_us + AHEAD * 1000
 if is_set_back then
 	-- Some of the tasks that recur by times of then are made due, for the worker to find their
 	-- times by this clock. The next claim goes on at the cursor.
 	local group = grouping()
-	local page = redis.call('HSCAN', KEYS[7], cursor, 'COUNT', '500')
+	local page = redis.call('HSCAN', KEYS[7], cursor or '0', 'COUNT', '500')
 	for i = 1, #page[2], 2 do
 		local key, computed = page[2][i], string.match(page[2][i + 1], '^%d+ (%d+)')
 		local score = redis.call('ZSCORE', KEYS[1], key)
@@ -64,28 +60,21 @@ if is_set_back then
 			group.set_due(key, now)
 		end
 	end
-	cursor = page[1]
-	is_set_back = cursor ~= '0'
-	seen = is_set_back and seen or string.format('%d', now_us)
-	ahead = seen .. ' ' .. cursor
-	redis.call('HSET', KEYS[4], 'ahead', ahead)
+	is_set_back = page[1] ~= '0'
+	ahead = is_set_back and (ahead or last) or string.format('%d', now_us)
+	redis.call('HSET', KEYS[4], 'ahead', ahead, 'cursor', page[1])
 end
 -- Arguments are text where that can be: Redis would print a number as one with a fraction.
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now), 'WITHSCORES',
+local keys = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now),
 	'LIMIT', '0', string.format('%d', group and limit + 1 or limit))
-local tasks, turns_end
+local own, names, turns_end = keys, {}, nil
 if group then
-	due, tasks, turns_end = turns_claim(due, limit, limits)
+	keys, names, turns_end = turns_claim(own, limit, limits)
 end
-local reply = {string.format('%d', now_us), -1, 0, due, {}, {}, {}}
-local n = 0
+local token, records, attempts, entries, dues = 0, {}, {}, {}, {}
+local count, n = #keys, 0
 
-if #due > 0 then
-	local count = #due / 2
-	local keys = {}
-	for i = 1, count do
-		keys[i] = due[2 * i - 1]
-	end
+if count > 0 then
 	local has_runs = redis.call('EXISTS', KEYS[3]) == 1
 	-- Until a value of more than 64 bytes comes in, Redis keeps a hash of up to 512 entries as
 	-- a list, where finding a key takes longer the more there are.
@@ -96,7 +85,6 @@ if #due > 0 then
 	local runs = has_runs and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
 	local every = redis.call('EXISTS', KEYS[7]) == 1 and
 		redis.call('HMGET', KEYS[7], unpack(keys))
-	local records, entries = reply[5], reply[7]
 	local tried, tries, groups, counts = {}, {}, {}, {}
 	local bytes, most, some = 0, tonumber(ARGV[3]), nil
 
@@ -120,38 +108,47 @@ if #due > 0 then
 			tried[#tried + 1], tries[n] = key, tonumber(begun)
 		end
 		if has_runs then
-			reply[6][n] = (begun or 0) + 1
+			attempts[n] = (begun or 0) + 1
 		end
-		local name = tasks and tasks[i].turn.name or ''
+		if has_runs or every then
+			local score = (begun or every and every[i]) and
+				redis.call('ZSCORE', KEYS[1], key)
+			dues[n] = score and group and string.format('%d', group.due_of(score)) or
+				score or ''
+		end
+		local name = names[i] or ''
 		groups[n] = name ~= '' and name or nil
 		counts[name] = (counts[name] or 0) + 1
 	end
 	if #tried > 0 then
 		redis.call('HDEL', KEYS[3], unpack(tried))
 	end
+	if n < count and group then
+		-- Only as many have had their turns.
+		keys, names, turns_end = turns_claim(own, n, limits)
+	elseif n < count then
+		keys = {unpack(keys, 1, n)}
+	end
 	if n > 0 then
 		-- The time, so that tokens go up even where a server has lost the last of them.
-		local token = math.max(last + 1, now_us)
+		token = math.max((last or 0) + 1, now_us)
 		local text = string.format('%d', token)
-		local lease_end = now + ARGV[2]
 
 		if group then
-			redis.call('ZREM', KEYS[1], unpack(keys, 1, n))
+			redis.call('ZREM', KEYS[1], unpack(keys))
 		else
 			redis.call('ZREMRANGEBYRANK', KEYS[1], '0', string.format('%d', n - 1))
 		end
-		redis.call('ZADD', KEYS[9], string.format('%d', lease_end), text)
+		redis.call('ZADD', KEYS[9], string.format('%d', now + ARGV[2]), text)
 		redis.call('HSET', KEYS[4], 'token', text, 's' .. text, string.rep('1', n),
 			'k' .. text, ARGV[4] .. ' ' .. ARGV[5] .. '\n' ..
-			cmsgpack.pack({{unpack(keys, 1, n)}, tries, groups}))
+			cmsgpack.pack({keys, tries, groups}))
 		if token > now_us + AHEAD * 1000 then
-			local time = is_set_back and seen or string.format('%d', now_us)
-			redis.call('HSET', KEYS[4], 'ahead', time .. ' ' .. cursor)
+			redis.call('HSET', KEYS[4], 'ahead',
+				is_set_back and ahead or string.format('%d', now_us))
 		elseif ahead then
-			redis.call('HDEL', KEYS[4], 'ahead')
+			redis.call('HDEL', KEYS[4], 'ahead', 'cursor')
 		end
-		ends = math.min(ends or lease_end, lease_end)
-		reply[3] = token
 		if limits then
 			limits.hold(counts, 1)
 			for name, begun in pairs(counts) do
@@ -161,24 +158,19 @@ if #due > 0 then
 			allowed = allowed - n
 		end
 	end
-	if n < count then
-		reply[4] = {unpack(due, 1, 2 * n)}
-	end
 end
 if group then
-	turns_end(n)
+	turns_end()
 end
-local first = tonumber(redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2])
-if first or ends then
-	reply[2] = math.min(first or ends, ends or first)
-end
-local turn = group and group.next_turn()
-if turn then
-	reply[2] = reply[2] < 0 and turn or math.min(reply[2], turn)
-end
-if allowed == 0 and reply[2] >= 0 and reply[2] <= now then
-	limits.park()
-	reply[2] = math.min(math.ceil(again / 1000), ends or math.huge)
+-- To count is quicker than to print a score.
+local next = n == limit and redis.call('ZCOUNT', KEYS[1], '-inf', string.format('%d', now)) > 0 and
+	now or next_look()
+if is_paused then
+	next = -1
+elseif allowed == 0 and next >= 0 and next <= now then
+	-- When the namespace allows more.
+	local ends = redis.call('ZRANGE', KEYS[9], '0', '0', 'WITHSCORES')[2]
+	next = math.min(math.ceil(again / 1000), tonumber(ends) or math.huge)
 end
 -- At most a hundred letters are deleted.
 local letters = ARGV[8] == '0' and 0 or redis.call('ZCARD', KEYS[8]) - ARGV[8]
@@ -192,6 +184,6 @@ if letters > 0 then
 	redis.call('HDEL', KEYS[5], unpack(oldest))
 end
 if letters > 100 or is_set_back then
-	reply[2] = now
+	next = now
 end
-return reply
+return {string.format('%d', now_us), next, token, keys, records, attempts, entries, dues}

@@ -1,15 +1,14 @@
 -- with: hint group limits batch
 -- Ends runs of tasks. ARGV has them by their batches: b, the batch's token, and the place that the
--- next run has there. The runs that follow have the next places, each a verb, the key, and what
--- the verb takes:
---   d  done: nothing
+-- next run has there. The runs that follow have the next places. Each is a verb, the key, and what
+-- the verb takes; but d has several, as most are done:
+--   d  done: how many, and their keys
 --   n  done or passed over, and it recurs: when it is due next ("": never), and the time by which
 --      that was computed
 --   w  it waits for another attempt: the attempts so far, and the wait in milliseconds
 --   k  failed for good: what n takes ("" if it does not recur), the attempts, and the reason
 -- Answers a letter for each: o ended, s another run has it, g there is no such task.
-local TAKES = {d = 2, n = 4, w = 4, k = 6}
-local RUNS, OVER = string.byte('1x', 1, 2)
+local TAKES = {n = 4, w = 4, k = 6}
 local has_limits = redis.call('EXISTS', KEYS[6]) == 1
 local answers, gone, states, counts = {}, {}, {}, {}
 local waiting, dues = {}, {}
@@ -19,10 +18,49 @@ local batch, place, earliest
 
 -- Returns the letters of a batch, and the groups of its tasks where these count.
 local function open(token)
-	local slots = redis.call('HGET', KEYS[4], 's' .. token)
 	local kept = has_limits and batches.read(token) or {groups = {}}
 
-	return {letters = {string.byte(slots or '', 1, -1)}, groups = kept.groups}
+	return {slots = redis.call('HGET', KEYS[4], 's' .. token) or '', groups = kept.groups}
+end
+
+-- Answers for the run at the present place. Returns whether it has the task.
+local function answer(key)
+	local runs = string.find(batch.slots, '^1', place)
+
+	answers[#answers + 1] = runs and 'o' or
+		redis.call('HEXISTS', KEYS[2], key) == 1 and 's' or 'g'
+	return runs
+end
+
+-- Notes that the run at the present place is over, or this many.
+local function leave(count)
+	for i = place, has_limits and place + count - 1 or 0 do
+		local name = batch.groups[i] or ''
+		if string.find(batch.slots, '^[1f]', i) then
+			counts[name] = (counts[name] or 0) + 1
+		end
+	end
+	if batch.slots ~= '' then
+		batch.slots = string.sub(batch.slots, 1, place - 1) .. string.rep('x', count) ..
+			string.sub(batch.slots, place + count)
+	end
+	place = place + count
+end
+
+-- Takes tasks out whose runs are done, at once as many as their runs still have.
+local function done(count, first)
+	while count > 0 do
+		local _, last = string.find(batch.slots, '^1+', place)
+		local some = last and math.min(count, last - place + 1) or 1
+		if last then
+			redis.call('HDEL', KEYS[2], unpack(ARGV, first, first + some - 1))
+			answers[#answers + 1] = string.rep('o', some)
+		else
+			answer(ARGV[first])
+		end
+		leave(some)
+		first, count = first + some, count - some
+	end
 end
 
 local function wait_until(key, due)
@@ -54,14 +92,15 @@ local function bury(key, attempts, reason)
 	local letter = due and #key <= 1000 and key .. '#due=' .. due or key
 
 	if record then
-		attempts = math.min(attempts, tonumber(string.match(record, '^%d+') or attempts))
+		attempts = math.min(attempts,
+			tonumber(string.match(record, '^%d+ (%d+)') or attempts))
 		redis.call('HSET', KEYS[5], letter,
 			string.format('%d:%d:%d:', now, attempts, #reason) .. reason .. record)
 		redis.call('ZADD', KEYS[8], string.format('%d', now), letter)
 	end
 end
 
--- Lets a task wait, and its attempts count.
+-- Lets a task wait. Its attempts count, or, if there are none, its record has the new due time.
 local function put_off(key, attempts, wait)
 	-- Rounded up, as due_time: never a fraction of a millisecond early.
 	local due = wait == 0 and now or math.ceil(now_us / 1000) + wait
@@ -69,6 +108,8 @@ local function put_off(key, attempts, wait)
 	if attempts ~= '0' then
 		states[#states + 1] = key
 		states[#states + 1] = attempts
+	else
+		grouping().redate(key, due)
 	end
 	wait_until(key, due)
 end
@@ -79,13 +120,12 @@ while at <= last do
 		batch, place = held[key] or open(key), tonumber(ARGV[at + 2])
 		held[key] = batch
 		at = at + 3
+	elseif verb == 'd' then
+		done(tonumber(key), at + 2)
+		at = at + 2 + key
 	else
-		local letter = batch.letters[place]
-		local answer = 'o'
-		if letter ~= RUNS then
-			answer = redis.call('HEXISTS', KEYS[2], key) == 1 and 's' or 'g'
-		elseif verb == 'd' then
-			gone[#gone + 1] = key
+		if not answer(key) then
+			-- That run is over.
 		elseif verb == 'w' then
 			put_off(key, ARGV[at + 2], tonumber(ARGV[at + 3]))
 		else
@@ -94,13 +134,8 @@ while at <= last do
 			end
 			go_on(key, ARGV[at + 2], ARGV[at + 3])
 		end
-		answers[#answers + 1] = answer
-		if letter and letter ~= OVER then
-			local name = batch.groups[place] or ''
-			counts[name] = (counts[name] or 0) + 1
-			batch.letters[place] = OVER
-		end
-		at, place = at + TAKES[verb], place + 1
+		leave(1)
+		at = at + TAKES[verb]
 	end
 end
 if #gone > 0 then
@@ -114,12 +149,12 @@ if #waiting > 0 then
 	hint(earliest)
 end
 for token, its in pairs(held) do
-	if #its.letters > 0 then
-		batches.write(token, string.char(unpack(its.letters)))
+	if its.slots ~= '' then
+		batches.write(token, its.slots)
 	end
 end
 -- All have their places back, also those whose task was replaced.
-if has_limits and limiting().leave(counts) then
+if has_limits and limiting().hold(counts, -1) then
 	hint(0)
 end
 return table.concat(answers)

@@ -1,25 +1,23 @@
 -- with: group limits batch
 -- Finds groups with many waiting tasks, whatever the number of groups. ARGV: how many places of
--- `queue`, turns and batches to look at. Answers of each group found: name, about how
--- many of its tasks wait, and how many are on lease. `queue` is in the order of names, so of N
--- evenly spaced places one is of each group that has an Nth of all. A group has much the same place
--- in each shard, so each shard looks at other places: those of all shards are evenly spaced, too.
-local group = grouping()
+-- `queue`, turns and batches to look at. Answers name, about how many tasks wait, and how many are
+-- on lease, several times of most groups: the caller adds these up. `queue` is in the order of
+-- names, so of N evenly spaced places one is of each group that has an Nth of all. A group has much
+-- the same place in each shard, so each shard looks at other places: those of all shards are evenly
+-- spaced, too.
 local most = tonumber(ARGV[1])
 local queue, turns = unpack(KEYS, 10, 11)
-local reply, found = {}, {}
+local reply = {}
 local offset = string.match(KEYS[1], '(%d+)}due$') * 0.618034 % 1
 
-if not group.is_used() then
+if redis.call('EXISTS', turns) == 0 then
 	return reply
 end
 
 local function add(name, waiting, running)
-	local i = found[name] or #reply + 1
-	found[name] = i
-	reply[i] = name
-	reply[i + 1] = (reply[i + 1] or 0) + waiting
-	reply[i + 2] = (reply[i + 2] or 0) + running
+	local i = #reply
+	reply[i + 1], reply[i + 2], reply[i + 3] = name, math.floor(waiting + 0.5),
+		math.floor(running + 0.5)
 end
 
 -- Returns up to `most` of the `count` members from a rank on, at evenly spaced ranks.
@@ -54,10 +52,5 @@ end
 running[''] = nil
 for name, count in pairs(running) do
 	add(name, 0, count * leases / #tokens)
-end
-
-for i = 1, #reply, 3 do
-	reply[i + 1] = math.floor(reply[i + 1] + 0.5)
-	reply[i + 2] = math.floor(reply[i + 2] + 0.5)
 end
 return reply

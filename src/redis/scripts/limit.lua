@@ -21,7 +21,7 @@ if text ~= '' then
 		hold_all()
 	end
 elseif redis.call('HDEL', KEYS[6], name) == 1 and redis.call('EXISTS', KEYS[6]) == 0 then
-	redis.call('DEL', string.sub(KEYS[1], 1, -4) .. 'busy')
+	redis.call('DEL', KEYS[12])
 end
 limits.wake(name)
 -- What it kept back may go on.

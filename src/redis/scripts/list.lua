@@ -1,13 +1,31 @@
 -- with: group limits batch
--- ARGV: from which due time on ("-inf": all), how many of that time to leave out, limit. Answers
--- now, 1 if there are more, then key, due time, run, record and recurrence of each (get.lua). Those
--- of a time come as: without a group, with one, on lease until then. It ends once the records
--- exceed 512 KiB.
+-- Lists tasks by their due times, or one task. ARGV: from which due time on ("-inf": all), how many
+-- of that time to leave out, limit, and the key of the one. Answers now, 1 if there are more, then
+-- of each key, due time or end of the lease, run (attempts as "3", with the token of a run on lease
+-- as "3:17", "" if there are none), record, and recurrence ("" if none). Those of a time come as:
+-- without a group, with one, on lease until then. It ends once the records exceed 512 KiB.
 local from, skip, limit = tonumber(ARGV[1]) or 0, tonumber(ARGV[2]), tonumber(ARGV[3])
 local batches, tasks = batching(), {}
 
 local function add(key, due, run)
 	tasks[#tasks + 1] = {key = key, due = due, run = run, place = #tasks}
+end
+
+local function add_run(batch, i, ends)
+	add(batch.keys[i], tonumber(ends), (batch.tries[i] or 0) + 1 .. ':' .. batch.token)
+end
+
+local function add_one(key)
+	local score = redis.call('ZSCORE', KEYS[1], key)
+
+	if score then
+		add(key, (grouping().due_of(score)))
+		return
+	end
+	local batch, place, ends = batches.find(key)
+	if batch then
+		add_run(batch, place, ends)
+	end
 end
 
 -- Adds those of `due` up to that score, which have scores so much higher than their due times.
@@ -29,20 +47,21 @@ local function add_leased()
 	local most = #tasks + limit
 	for k = 1, #leases, 2 do
 		local batch = #tasks < most and batches.read(leases[k])
-		for i, key in ipairs(batch and batch.keys or {}) do
+		for i = 1, batch and #batch.keys or 0 do
 			if not string.find(batch.slots, '^1', i) then
 				-- That run is over.
 			elseif skip > 0 then
 				skip = skip - 1
 			else
-				add(key, tonumber(leases[k + 1]),
-					(batch.tries[i] or 0) + 1 .. ':' .. leases[k])
+				add_run(batch, i, leases[k + 1])
 			end
 		end
 	end
 end
 
-if limit > 0 then
+if ARGV[4] then
+	add_one(ARGV[4])
+elseif limit > 0 then
 	add_waiting(0, '(4000000000000000')
 	add_waiting(4000000000000000, '+inf')
 	add_leased()

@@ -49,6 +49,8 @@ void eval_write(const struct eval *eval, bool flagged, struct buffer *output)
 	bool full = flagged && script->at_full_memory;
 	unsigned keys = eval->one_key ? 1 : script->keys;
 
+	if (eval->shard == SHARD_NONE && keys > OWN_KEYS)
+		keys = OWN_KEYS;
 	buffer_array(output, 3 + keys + eval->count);
 	buffer_bulk_text(output, eval->whole ? "EVAL" : "EVALSHA");
 	if (eval->whole)

@@ -37,8 +37,12 @@ struct eval {
 	struct buffer arguments; /* as they go over the wire */
 	size_t count;
 	size_t answers; /* the number its reply must have; 0 if it may have any */
-	uint64_t batch; /* the last one that is named there (jobs.c), and the next place in it */
+	/* jobs.c has the last batch that is named there, and the next place in it; and where the
+	 * number of the last runs stands that are done, and that number. */
+	uint64_t batch;
 	unsigned place;
+	size_t done_at;
+	unsigned done;
 
 	/* This is the result. */
 	enum tw_status status;

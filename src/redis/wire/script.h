@@ -29,26 +29,24 @@ struct script {
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
 /* The list calls X(name, keys, repeatable, lasting, hints, at_full_memory, shape) for each. */
-#define SCRIPT_LIST(X)                                                    \
-	X(add, 12, false, true, true, false, "[*i]")                      \
-	X(cancel, 12, false, true, true, false, "i")                      \
-	X(claim, 12, false, false, false, true, "[din[*ss][*s][*n][*s]]") \
-	X(extend, 9, true, false, false, true, "a")                       \
-	X(finish, 12, false, true, true, true, "a")                       \
-	X(get, 9, true, false, false, false, "[*issss]")                  \
-	X(list, 9, true, false, false, false, "[nn*sssss]")               \
-	X(count, 12, true, false, false, false, "[nnnnninnn]")            \
-	X(group_find, 11, true, false, false, false, "[*snn]")            \
-	X(group_count, 10, true, false, false, false, "[*nn]")            \
-	X(scan, 7, true, false, false, false, "[id[*ss]n]")               \
-	X(dead_drop, 8, false, true, false, false, "i")                   \
-	X(limit, 12, true, true, true, true, "n")                         \
-	X(rule, 6, true, false, false, false, "s")                        \
-	X(layout, 1, true, false, false, false, "s")                      \
-	X(present, 2, true, false, false, true, "n")                      \
-	X(workers, 2, true, false, false, false, "[*is]")                 \
-	X(delete, 12, true, true, false, true, "i")                       \
-	X(forget, 3, true, true, false, true, "n")                        \
+#define SCRIPT_LIST(X)                                                       \
+	X(add, 12, false, true, true, false, "[*i]")                         \
+	X(cancel, 12, false, true, true, false, "i")                         \
+	X(claim, 12, false, false, false, true, "[din[*s][*s][*n][*s][*s]]") \
+	X(extend, 9, true, false, false, true, "a")                          \
+	X(finish, 12, false, true, true, true, "a")                          \
+	X(list, 9, true, false, false, false, "[nn*sssss]")                  \
+	X(count, 12, true, false, false, false, "[nnnnninnn]")               \
+	X(group_find, 11, true, false, false, false, "[*snn]")               \
+	X(group_count, 10, true, false, false, false, "[*nn]")               \
+	X(scan, 7, true, false, false, false, "[id[*ss]n]")                  \
+	X(dead_drop, 8, false, true, false, false, "i")                      \
+	X(limit, 12, true, true, true, true, "n")                            \
+	X(rule, 6, true, false, false, false, "s")                           \
+	X(layout, 1, true, false, false, false, "s")                         \
+	X(present, 2, true, false, false, true, "n")                         \
+	X(workers, 2, true, false, false, false, "[*is]")                    \
+	X(delete, 12, true, true, false, true, "i")                          \
 	X(group_drain, 12, false, true, false, true, "n")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, lasting, hints, at_full_memory, shape) \

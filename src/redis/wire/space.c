@@ -75,7 +75,7 @@ void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 {
 	static const char *const of_shard[] = {"due",    "body",   "run",   "state",
 					       "dead",   "limits", "every", "died",
-					       "leases", "queue",  "turns", "parked"};
+					       "leases", "queue",  "turns", "busy"};
 	static const char *const of_namespace[OWN_KEYS] = {"present", "workers", "layout"};
 	const char *const *names = shard == SHARD_NONE     ? of_namespace
 				   : shard == SHARD_LAYOUT ? &of_namespace[OWN_KEYS - 1]

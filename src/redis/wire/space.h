@@ -34,7 +34,7 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, state, dead, limits,
- * every, died, leases, queue, turns, parked; of the namespace, which has OWN_KEYS: present,
+ * every, died, leases, queue, turns, busy; of the namespace, which has OWN_KEYS: present,
  * workers, layout. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);

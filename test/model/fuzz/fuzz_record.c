@@ -25,6 +25,7 @@ static void check_same(const struct tw_redis_task *one, const struct tw_redis_ta
 static void check_again(const struct record *record)
 {
 	struct tw_redis_task task = record->task;
+	struct buffer written = {0};
 	struct buffer buffer = {0};
 	struct record again;
 
@@ -34,12 +35,16 @@ static void check_again(const struct record *record)
 	 * one. */
 	if (!task.max_attempts || task_check(&task, NULL) != TW_OK)
 		return;
-	assert(record_write(&buffer, &task, record->latest_due_ms, NULL) == TW_OK);
+	assert(record_write(&written, &task, record->latest_due_ms, NULL) == TW_OK);
+	buffer_append_number(&buffer, record->due_ms);
+	buffer_append(&buffer, " ", 1);
+	buffer_append(&buffer, written.data, written.size);
 	assert(record_read(&again, buffer.data, buffer.size) == TW_OK);
-	assert(record->latest_due_ms == again.latest_due_ms);
+	assert(record->due_ms == again.due_ms && record->latest_due_ms == again.latest_due_ms);
 	check_same(&task, &again.task);
 	record_free(&again);
 	buffer_free(&buffer);
+	buffer_free(&written);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,13 +2,8 @@
 -- did not name is an error. These keys are touched without a name, beside those of a
 -- call that names one key alone while its slot is on its way to another node (shared/time.lua).
 local unnamed = {
-	-- These are of limits, which few namespaces have.
-	cancel = '}busy',
-	add = '}busy',
-	claim = '}[rb][au]',
-	finish = '}busy',
-	limit = '}busy',
-	delete = '}busy',
+	-- These are of rates, which few groups have.
+	claim = '}rate/',
 }
 local redis = (function()
 	local own, named = redis, {}

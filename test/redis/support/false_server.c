@@ -140,12 +140,12 @@ static void claim_write(struct false_server *server, const redisReply *request, 
 	char reply[100];
 
 	if (server->is_leased || !*server->task || !strstr(request->element[3]->str, "/0}")) {
-		reply_write(out, "['1' -1 0 [] [] [] []]");
+		reply_write(out, "['1' -1 0 [] [] [] [] []]");
 		return;
 	}
 	server->is_leased = true;
 	server->attempts++;
-	snprintf(reply, sizeof(reply), "['1' -1 %zu ['%s' '1'] ['9 0\n\n'] [%zu] []]",
+	snprintf(reply, sizeof(reply), "['1' -1 %zu ['%s'] ['1 9 0\n\n'] [%zu] [] []]",
 		 server->attempts, server->task, server->attempts);
 	reply_write(out, reply);
 }
@@ -179,7 +179,7 @@ static void serve(struct false_server *server, const redisReply *request, FILE *
 	else if (script == &script_finish)
 		run_end(server, request, out);
 	else if (script == &script_layout)
-		reply_write(out, "'4 4'");
+		reply_write(out, "'5 4'");
 	else if (script == &script_extend)
 		reply_write(out, "'o'");
 	else if (script == &script_add)

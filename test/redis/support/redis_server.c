@@ -408,6 +408,9 @@ void redis_server_set_score(struct redis_server *server, const struct tw_redis *
 {
 	static const char script[] =
 		"if redis.call('ZSCORE', KEYS[1] .. 'due', ARGV[1]) then\n"
+		"	local record = redis.call('HGET', KEYS[1] .. 'body', ARGV[1]) or ''\n"
+		"	redis.call('HSET', KEYS[1] .. 'body', ARGV[1],\n"
+		"		(string.gsub(record, '^%d+', ARGV[2], 1)))\n"
 		"	return redis.call('ZADD', KEYS[1] .. 'due', ARGV[2], ARGV[1])\n"
 		"end\n"
 		"for _, token in ipairs(redis.call('ZRANGE', KEYS[1] .. 'leases', 0, -1)) do\n"
@@ -437,6 +440,7 @@ int64_t redis_server_count_listeners(struct redis_server *server, const char *na
 
 int64_t redis_server_count_keys(struct redis_server *server, const char *name_space)
 {
+	static const char *const kept[] = {"token", "added"};
 	redisReply *reply = redis_server_ask(server, "KEYS {tw/%s/*}*", name_space);
 	int64_t count = 0;
 
@@ -447,10 +451,11 @@ int64_t redis_server_count_keys(struct redis_server *server, const char *name_sp
 			count++;
 			continue;
 		}
-		/* What stays says no more than the last token and how many were added. */
+		/* What stays says no more than the last token, and how many were added. */
 		count += redis_server_number(server, "HLEN %s", reply->element[i]->str);
-		count -= redis_server_number(server, "HEXISTS %s token", reply->element[i]->str);
-		count -= redis_server_number(server, "HEXISTS %s added", reply->element[i]->str);
+		for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++)
+			count -= redis_server_number(server, "HEXISTS %s %s",
+						     reply->element[i]->str, kept[k]);
 	}
 	freeReplyObject(reply);
 	return count;

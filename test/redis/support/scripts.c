@@ -5,9 +5,9 @@
 
 enum { SCRIPT_KEYS = 13, ARGUMENTS_MOST = 64, TEXT_MOST = 32000 };
 /* These are the shard's keys as in space.c, and the clock's key. */
-static const char *const key_names[SCRIPT_KEYS] = {"due",    "body",   "run",  "state",  "dead",
-						   "limits", "every",  "died", "leases", "queue",
-						   "turns",  "parked", "clock"};
+static const char *const key_names[SCRIPT_KEYS] = {"due",    "body",  "run",  "state",  "dead",
+						   "limits", "every", "died", "leases", "queue",
+						   "turns",  "busy",  "clock"};
 
 /* Writes the script's text, which reads the test's clock in place of the server's. */
 static void text_write(const struct script *script, char text[TEXT_MOST])

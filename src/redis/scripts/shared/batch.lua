@@ -61,7 +61,7 @@ local function batching()
 			redis.call('HSET', KEYS[3], unpack(states))
 		end
 		if redis.call('EXISTS', KEYS[6]) == 1 then
-			limiting().leave(batches.count(batch, {}))
+			limiting().hold(batches.count(batch, {}), -1)
 		end
 		batches.write(batch.token, '')
 		return #keys

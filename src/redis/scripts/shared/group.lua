@@ -6,12 +6,7 @@
 local function grouping()
 	local QUEUED = 4000000000000000
 	local queue, turns = unpack(KEYS, 10, 11)
-	local group, is_begun = {}, false
-
-	-- Returns whether the shard has ever had a task of a group.
-	function group.is_used()
-		return redis.call('EXISTS', turns) == 1
-	end
+	local group = {}
 
 	-- Returns the group that a record names, or nil.
 	function group.of(record)
@@ -42,27 +37,13 @@ local function grouping()
 		end
 	end
 
-	-- Gives a group a turn at that time, if it has none before.
-	local function give_turn(name, due)
-		local turn = redis.call('ZSCORE', turns, name)
-		local is_later = not turn or tonumber(turn) > due * 1000
-		-- A group that was kept back stays so.
-		if is_later and not (turn and redis.call('HEXISTS', KEYS[12], name) == 1) then
-			redis.call('ZADD', turns, string.format('%d', due * 1000), name)
-			if not turn and not is_begun then
-				redis.call('ZADD', turns, 'NX', '0', '')
-				is_begun = true
-			end
-		end
-	end
-
 	-- Makes tasks, which are in no queue, due at those times: in the groups that their records
 	-- name, or by themselves. `records` may be nil where the tasks have them already.
 	function group.set_all_due(keys, dues, records)
 		local scores, places, firsts = {}, {}, {}
 
-		records = records or
-			group.is_used() and redis.call('HMGET', KEYS[2], unpack(keys)) or {}
+		records = records or redis.call('EXISTS', turns) == 1 and
+			redis.call('HMGET', KEYS[2], unpack(keys)) or {}
 		for i, due in ipairs(dues) do
 			local key, name = keys[i], group.of(records[i])
 			if name then
@@ -81,9 +62,27 @@ local function grouping()
 		if #places > 0 then
 			redis.call('ZADD', queue, unpack(places))
 		end
-		for name, due in pairs(firsts) do
-			give_turn(name, due)
+		if next(firsts) then
+			redis.call('ZADD', turns, 'NX', '0', '')
 		end
+		for name, due in pairs(firsts) do
+			local turn = redis.call('ZSCORE', turns, name)
+			if not turn or tonumber(turn) > due * 1000 then
+				redis.call('ZADD', turns, string.format('%d', due * 1000), name)
+			end
+		end
+	end
+
+	-- Writes the due time of a first attempt into the record of a task. Returns the record, or
+	-- nil.
+	function group.redate(key, due)
+		local record = redis.call('HGET', KEYS[2], key)
+
+		record = record and string.gsub(record, '^%d+', string.format('%d', due), 1)
+		if record then
+			redis.call('HSET', KEYS[2], key, record)
+		end
+		return record or nil
 	end
 
 	-- Makes a task due in this way.

@@ -8,16 +8,15 @@
 -- "rate/GROUP" is the microsecond up to which the rate is used up (the generic cell rate
 -- algorithm). A tenth of `rate` may begin at once. For slow rates this is one task, and 50 ms make
 -- up for claims that come late. The key expires a second after all of it has come back.
---
--- `parked` has each group that a claim has kept back, with the turn that it would have had, and ''
--- if the namespace was kept back.
 local function limiting()
-	local tag = string.sub(KEYS[1], 1, -4)
-	local busy = tag .. 'busy'
+	local rate_key = string.sub(KEYS[1], 1, -4) .. 'rate/'
+	local busy = KEYS[12]
 	local limits, rates = {}, {}
 
-	-- Reads a rule. Without one (nil) there is no limit.
-	function limits.rule(text)
+	-- Returns the rule of a group, or of the namespace (''). Without one there is no limit.
+	function limits.rule(name)
+		local text = redis.call('HGET', KEYS[6], name) or
+			name ~= '' and redis.call('HGET', KEYS[6], '*')
 		local weight, most, rate, per, paused = string.match(text or '',
 			'^(%d+) (%d+) (%d+) (%d+) (%d+)$')
 		return {weight = math.max(tonumber(weight or 1), 1), most = tonumber(most or 0),
@@ -27,7 +26,7 @@ local function limiting()
 
 	-- Notes up to when a rate is used up.
 	local function set_used(name, used)
-		redis.call('SET', tag .. 'rate/' .. name, string.format('%.2f', used), 'PX',
+		redis.call('SET', rate_key .. name, string.format('%.2f', used), 'PX',
 			string.format('%d', (used - now_us) / 1000 + 1000))
 	end
 
@@ -35,7 +34,7 @@ local function limiting()
 	local function rate_allows(name, rule)
 		local each = rule.per / rule.rate
 		local room = math.max(rule.rate / 10 * each, each + math.min(each / 2, 50000))
-		local used = tonumber(redis.call('GET', tag .. 'rate/' .. name) or 0)
+		local used = tonumber(redis.call('GET', rate_key .. name) or 0)
 		-- The rule was slower before, or the clock was ahead.
 		if used > now_us + room then
 			used = now_us + room
@@ -66,15 +65,32 @@ local function limiting()
 		return count, again
 	end
 
+	-- Gives a group a turn now, if it has one later.
+	function limits.wake(name)
+		local turn = name ~= '' and redis.call('ZSCORE', KEYS[11], name)
+		if turn and tonumber(turn) > now_us then
+			redis.call('ZADD', KEYS[11], string.format('%d', now_us), name)
+		end
+	end
+
 	-- Gives places to runs, whose numbers are by groups, '' being none. -1 takes them back.
+	-- Returns whether a group, or the namespace, had no place left that now has one.
 	function limits.hold(counts, sign)
+		local goes_on = false
 		for name, count in pairs(counts) do
 			for _, its in ipairs(name == '' and {''} or {'', name}) do
-				if redis.call('HINCRBY', busy, its, sign * count) <= 0 then
+				local held = redis.call('HINCRBY', busy, its, sign * count)
+				local most = sign < 0 and limits.rule(its).most or 0
+				if held <= 0 then
 					redis.call('HDEL', busy, its)
+				end
+				if most > 0 and held + count >= most then
+					limits.wake(its)
+					goes_on = true
 				end
 			end
 		end
+		return goes_on
 	end
 
 	-- Notes that tasks of a group, or of the namespace, have begun.
@@ -83,33 +99,6 @@ local function limiting()
 		if rate and count > 0 then
 			set_used(name, rate.used + count * rate.each)
 		end
-	end
-
-	-- Notes that the namespace was kept back.
-	function limits.park()
-		redis.call('HSET', KEYS[12], '', '0')
-	end
-
-	-- Gives a group that was kept back its turn. Returns whether it was.
-	function limits.wake(name)
-		local turn = redis.call('HGET', KEYS[12], name)
-		if turn then
-			redis.call('HDEL', KEYS[12], name)
-		end
-		if turn and name ~= '' then
-			redis.call('ZADD', KEYS[11], 'XX', turn, name)
-		end
-		return turn
-	end
-
-	-- Takes places back. Returns whether a group, or the namespace, was kept back and goes on.
-	function limits.leave(counts)
-		local goes_on = next(counts) and limits.wake('')
-		limits.hold(counts, -1)
-		for name in pairs(counts) do
-			goes_on = name ~= '' and limits.wake(name) or goes_on
-		end
-		return goes_on
 	end
 	return limits
 end

@@ -1,13 +1,16 @@
 -- Stands before every script. Of KEYS a script is given as many as it needs, in this order, all
 -- with the hash tag of one shard:
 --   1 due    sorted set: key of each task that waits, by the millisecond when it is due
---   2 body   hash: key of each task, waiting or on lease, to its record, which begins with the
---            number of attempts that the task may have (record.h)
+--   2 body   hash: key of each task, waiting or on lease, to its record (record.h), which begins
+--            with the due time of its first attempt and the number of attempts that it may have.
+--            To print a score takes Redis a third of a task's claim, so claims read the due time
+--            there, unless the task has been tried or recurs
 --   3 run    hash: key of a task that waits for another attempt to the number of those begun
 --   4 state  hash: "token", the last token, microseconds since 1970 or one more than the last;
---            "ahead", while the clock is behind that: the last time, and how far claim.lua has
---            looked; "added", how many tasks were ever added; kTOKEN and sTOKEN of each batch
---            (batch.lua)
+--            while the clock is behind that "ahead", the time of the last claim, and "cursor",
+--            how far claims have looked (claim.lua); "cut", a group's turn that was cut short,
+--            as "3 NAME": the tasks it has had; "added", how many tasks were ever added; kTOKEN
+--            and sTOKEN of each batch (batch.lua)
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
 --   6 limits hash: group to its rule, and '' to that of the namespace (limits.lua)
 --   7 every  hash: key of a recurring task to "due computed rhythm": when its present occurrence
@@ -21,13 +24,13 @@
 --          group that waits
 --   turns  sorted set: each group that has one in `queue`, by the microsecond of its turn; and '',
 --          the namespace itself
---   parked hash: group that limits keep back to the turn that it would have had, and the turn that
---          was cut short (limits.lua, turns.lua)
--- Where there are limits, "busy" and "rate/GROUP" (limits.lua).
+-- Where there are limits
+--   busy   hash: group, or '', to the number of its runs that have places
+-- and the keys "rate/GROUP" (limits.lua).
 -- The namespace's own keys are, in this order:
 --   1 present  sorted set: worker, by the millisecond until which its report is good
 --   2 workers  hash: worker to its report
---   3 layout   "4 16": the version of these keys, and the number of shards; a call that reads it
+--   3 layout   "5 16": the version of these keys, and the number of shards; a call that reads it
 --              has it as the first one
 -- Besides, "wait" is there for a millisecond behind changes that are waited for (router.c).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
@@ -35,9 +38,10 @@
 if #KEYS == 1 then
 	-- Of a slot on its way to this node one key alone is declared: a node refuses several as
 	-- long as one of them is not there, as those are that have nothing to hold (router.c).
-	local tag = string.sub(KEYS[1], 1, -4)
-	for _, name in ipairs({'body', 'run', 'state', 'dead', 'limits', 'every', 'died', 'leases',
-			'queue', 'turns', 'parked'}) do
+	local tag, first = string.match(KEYS[1], '^(.*})(.*)$')
+	for _, name in ipairs(first == 'present' and {'workers', 'layout'} or {'body', 'run',
+			'state', 'dead', 'limits', 'every', 'died', 'leases', 'queue', 'turns',
+			'busy'}) do
 		KEYS[#KEYS + 1] = tag .. name
 	end
 end
