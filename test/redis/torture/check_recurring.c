@@ -120,9 +120,6 @@ static void check_occurrence(struct progress *progress, const struct run *run,
 	const struct task *task = run->task;
 	int64_t later_ms = run->due_ms - progress->due_ms;
 
-	/* A claim that recovers a lost claim uses its own time as the due time. */
-	if (run->due_ms == (int64_t)(run->token / 1000))
-		later_ms -= later_ms % task->period_ms;
 	note_cancels(progress, task->key, run->claim);
 	if (later_ms % task->period_ms)
 		fault_add(faults, "unplanned", task->key, task->id, progress->line,

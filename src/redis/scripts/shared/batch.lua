@@ -41,13 +41,15 @@ local function batching()
 	end
 
 	-- Makes the tasks that a batch still has due at that time. `tried` is 1 if these runs were
-	-- attempts, or 0. Returns how many tasks these were.
+	-- attempts, or 0: then an occurrence keeps its due time. Returns how many tasks these were.
 	function batches.give_back(batch, due, tried)
 		local keys, dues, states = {}, {}, {}
 		for i, key in ipairs(batch.keys) do
 			if string.find(batch.slots, '^1', i) then
 				local attempts = (batch.tries[i] or 0) + tried
-				keys[#keys + 1], dues[#dues + 1] = key, due
+				local planned = tried == 0 and redis.call('HGET', KEYS[7], key)
+				planned = tonumber(string.match(planned or '', '^%d+') or due)
+				keys[#keys + 1], dues[#dues + 1] = key, math.min(planned, due)
 				if attempts > 0 then
 					states[#states + 1] = key
 					states[#states + 1] = attempts
