@@ -189,7 +189,7 @@ struct tw_redis;
  * Any thread may make any call, except those that free a handle or a worker: no other call with it
  * may run at the same time or follow. Calls made at the same time share round trips. A call
  * reconnects by itself, and retries for `patience`. A node of a cluster that is slow to reply or to
- * connect delays calls for other nodes by about 4 ms.
+ * connect delays no call for other nodes; a call about all shards asks one node after another.
  *
  * A call that returns a status returns TW_OK, one of its own list, or one of these:
  *  - TW_INVALID: a pointer is NULL that is not said to be so at times, a key is empty or too long,

@@ -11,14 +11,14 @@
 
 enum { THREADS = 16, EACH = 200 };
 
-struct caller {
+struct calling {
 	struct tw_redis *redis;
 	pthread_t thread;
 	int number;
 	size_t failed;
 };
 
-static void caller_key(const struct caller *caller, int index, char key[KEY_SIZE])
+static void caller_key(const struct calling *caller, int index, char key[KEY_SIZE])
 {
 	snprintf(key, KEY_SIZE, "%d-%d", caller->number, index);
 }
@@ -26,7 +26,7 @@ static void caller_key(const struct caller *caller, int index, char key[KEY_SIZE
 /* Adds tasks, looks at them, and cancels every other one. */
 static void *call_about_tasks(void *argument)
 {
-	struct caller *caller = argument;
+	struct calling *caller = argument;
 	char key[KEY_SIZE];
 
 	for (int i = 0; i < EACH; i++) {
@@ -45,10 +45,10 @@ static void *call_about_tasks(void *argument)
 
 STORED(fixture, calls_of_many_threads_have_their_own_answers)
 {
-	struct caller callers[THREADS];
+	struct calling callers[THREADS];
 
 	for (int i = 0; i < THREADS; i++) {
-		callers[i] = (struct caller){.redis = fixture->redis, .number = i};
+		callers[i] = (struct calling){.redis = fixture->redis, .number = i};
 		pthread_create(&callers[i].thread, NULL, call_about_tasks, &callers[i]);
 	}
 	for (int i = 0; i < THREADS; i++) {
@@ -79,7 +79,7 @@ STORED(fixture, calls_at_the_same_time_are_not_all_kept)
 
 static void *cancel_stuck(void *argument)
 {
-	struct caller *caller = argument;
+	struct calling *caller = argument;
 
 	caller->failed = cancel_task(caller->redis, "stuck") != TW_OK;
 	return NULL;
@@ -88,7 +88,7 @@ static void *cancel_stuck(void *argument)
 TEST(fixture, call_that_is_tried_again_holds_up_no_other)
 {
 	struct false_server server;
-	struct caller caller = {0};
+	struct calling caller = {0};
 
 	false_server_start(&server);
 	false_server_set(&server, "#stuck", "-TRYAGAIN not now", FALSE_ALWAYS);

@@ -6,51 +6,71 @@
 #include "support/fixture.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "redis/client/client.h"
 #include "redis/worker/hints.h"
 #include "support/false_server.h"
 #include "support/runs.h"
 
-/* Takes the next hint within that time. */
-static bool hint_comes(struct hints *hints, tw_duration within, unsigned *shard, tw_duration *wait)
+static struct mailbox mailbox;
+static struct tw_redis *listened;
+static struct hints hints;
+static bool hints_come;
+static size_t hint_count;
+static struct hint last_hint;
+
+/* Takes what has been heard. Returns whether hints come. */
+static bool hear(void)
+{
+	struct heard heard;
+
+	if (!hints_take(&hints, &heard))
+		return hints_come;
+	hints_come = heard.connected;
+	hint_count += heard.count;
+	if (heard.count)
+		last_hint = heard.hints[heard.count - 1];
+	return hints_come;
+}
+
+/* Takes the hints that come within that time. Returns false if none does. */
+static bool hint_comes(tw_duration within, unsigned *shard, tw_duration *wait)
 {
 	tw_duration end = wall_clock() + within;
 
-	while (!hints_next(hints, shard, wait)) {
-		struct pollfd descriptor = {.fd = hints_descriptor(hints), .events = POLLIN};
+	while (hear() && !hint_count) {
+		struct pollfd descriptor = {.fd = mailbox.descriptor, .events = POLLIN};
 
 		if (wall_clock() >= end)
 			return false;
 		poll(&descriptor, 1, 10);
 	}
+	*shard = last_hint.shard;
+	*wait = last_hint.wait;
+	hint_count = 0;
 	return true;
 }
 
-static struct mailbox mailbox;
-static struct tw_redis *listened;
-
-/* Connects as a worker's loop does, and subscribes. */
-static void hints_open(struct hints *hints, struct tw_redis *redis)
+/* Connects as a worker does, and subscribes. */
+static void hints_open(struct tw_redis *redis)
 {
-	int64_t end = wall_clock() + 10 * TW_SECOND;
-
 	listened = redis;
-	hints->spaces = &listened;
-	hints->count = 1;
+	hints = (struct hints){.spaces = &listened, .count = 1, .mailbox = &mailbox};
+	hints_come = false;
+	hint_count = 0;
+	redis->access->settings.stop = eventfd(0, EFD_CLOEXEC);
 	assert_int_equal(mailbox_init(&mailbox), TW_OK);
-	while (!hints_are_connected(hints)) {
-		struct pollfd descriptor = {.fd = mailbox.descriptor, .events = POLLIN};
-
-		assert_null(hints_tend(hints, &mailbox, wall_clock()));
-		assert_true(wall_clock() < end);
-		poll(&descriptor, 1, 10);
-	}
+	assert_true(hints_begin(&hints));
+	WAIT_UNTIL(hear());
 }
 
-static void hints_close(struct hints *hints)
+static void hints_close(void)
 {
-	hints_end(hints);
+	eventfd_write(listened->access->settings.stop, 1);
+	hints_end(&hints);
+	close(listened->access->settings.stop);
 	mailbox_destroy(&mailbox);
 }
 
@@ -88,22 +108,21 @@ STORED(fixture, worker_without_the_right_to_subscribe_polls)
 
 STORED(fixture, earlier_task_is_hinted)
 {
-	struct hints hints = {0};
 	unsigned shard = 99;
 	tw_duration wait = 0;
 
-	hints_open(&hints, fixture->redis);
+	hints_open(fixture->redis);
 	add_task(fixture->redis, "a", 5 * TW_SECOND);
-	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, shard_of(fixture->redis, "a"));
 	assert_in_range(wait, 5 * TW_SECOND, 5 * TW_SECOND + 2 * TW_MILLISECOND);
 	assert_int_equal(move_task(fixture->redis, "a", TW_SECOND), TW_OK);
-	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
 	assert_in_range(wait, TW_SECOND, TW_SECOND + 2 * TW_MILLISECOND);
 	add_task(fixture->redis, "a", 0);
-	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(wait, 0);
-	hints_close(&hints);
+	hints_close();
 }
 
 /* Finds a key of the same shard as "a". */
@@ -122,42 +141,39 @@ STORED(fixture, earliest_of_many_is_hinted)
 	char key[KEY_SIZE];
 	struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1, .delay = 2 * TW_SECOND},
 					{.key = key, .delay = 5 * TW_SECOND}};
-	struct hints hints = {0};
 	unsigned shard = 99;
 	tw_duration wait = 0;
 
 	key_beside_a(fixture->redis, key);
 	tasks[1].key_size = strlen(key);
-	hints_open(&hints, fixture->redis);
+	hints_open(fixture->redis);
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 2, NULL));
-	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
 	assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
-	hints_close(&hints);
+	hints_close();
 }
 
 STORED(fixture, released_task_is_hinted)
 {
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
-	struct hints hints = {0};
 	unsigned shard = 99;
 	tw_duration wait = 1;
 
-	hints_open(&hints, fixture->redis);
+	hints_open(fixture->redis);
 	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_SNOOZE), TW_OK);
-	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, shard_of(fixture->redis, "a"));
 	assert_int_equal(wait, 0);
-	hints_close(&hints);
+	hints_close();
 }
 
 STORED(fixture, later_and_far_tasks_are_not_hinted)
 {
-	struct hints hints = {0};
 	unsigned shard;
 	tw_duration wait;
 
 	add_task(fixture->redis, "first", 5 * TW_SECOND);
-	hints_open(&hints, fixture->redis);
+	hints_open(fixture->redis);
 	for (int i = 0; i < 100; i++) {
 		char key[16];
 
@@ -167,8 +183,8 @@ STORED(fixture, later_and_far_tasks_are_not_hinted)
 		else
 			add_task(fixture->redis, key, TW_MINUTE);
 	}
-	assert_false(hint_comes(&hints, 200 * TW_MILLISECOND, &shard, &wait));
-	hints_close(&hints);
+	assert_false(hint_comes(200 * TW_MILLISECOND, &shard, &wait));
+	hints_close();
 }
 
 /* Other programs published these, or no Redis sends them. The last one is a hint. */
@@ -187,7 +203,6 @@ TEST(fixture, invalid_hints_are_ignored)
 	};
 	char subscribed[1024] = "*3\r\n$9\r\nsubscribe\r\n$15\r\ntw/default/hint\r\n:1";
 	struct false_server server;
-	struct hints hints = {0};
 	struct tw_redis *redis;
 	unsigned shard = 99;
 	tw_duration wait = 0;
@@ -197,13 +212,13 @@ TEST(fixture, invalid_hints_are_ignored)
 	false_server_start(&server);
 	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
 	false_server_set(&server, "SUBSCRIBE", subscribed, 1);
-	hints_open(&hints, redis);
-	assert_true(hint_comes(&hints, 5 * TW_SECOND, &shard, &wait));
+	hints_open(redis);
+	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
 	assert_int_equal(shard, 3);
 	assert_int_equal(wait, TW_HOUR);
-	assert_false(hint_comes(&hints, 20 * TW_MILLISECOND, &shard, &wait));
-	assert_true(hints_are_connected(&hints));
-	hints_close(&hints);
+	assert_false(hint_comes(20 * TW_MILLISECOND, &shard, &wait));
+	assert_true(hints_come);
+	hints_close();
 	false_server_stop(&server);
 }
 

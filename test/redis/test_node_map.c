@@ -66,7 +66,7 @@ TALK(restarted_server_sends_the_map,
 TALK(refusal_of_a_node_that_could_send_the_map_ends_no_call,
      "cluster a 0-12683 away 12684-12684; open password p; patience 400ms;"
      "cancel d = UNREACHABLE; patience none; cancel break = OUTCOME_UNKNOWN;"
-     "on AUTH -WRONGPASS invalid username-password pair; cancel d = UNREACHABLE WRONGPASS;"
+     "on AUTH -WRONGPASS invalid username-password pair; cancel d = UNREACHABLE;"
      /* A change at that node is refused. */
      "cancel a = REFUSED")
 

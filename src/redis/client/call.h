@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * calls are the calls of many threads on one router. A call is begun, given evals, run, and ended.
- * Calls that run at the same time share round trips.
- */
+/* calls are the calls of many threads on one router. A call is begun, given evals, run, and
+ * ended. */
 #ifndef REDIS_CLIENT_CALL_H
 #define REDIS_CLIENT_CALL_H
 
@@ -13,39 +11,24 @@
 #include <timingwheel/redis.h>
 
 #include "base/fork_guard.h"
-#include "base/list.h"
 #include "redis/wire/buffer.h"
 #include "redis/wire/eval.h"
 #include "redis/wire/router.h"
 
 struct call {
-	/* The caller uses these. */
 	struct eval eval;            /* for calls that need one */
 	struct buffer record;        /* for adding */
 	struct tw_redis_error error; /* what went wrong */
 
-	/* call.c alone uses the rest. */
-	struct list link; /* in the list of running calls */
-	struct call *next_idle;
-	struct eval *evals; /* the ones it runs */
-	size_t count;
-	pthread_cond_t wake;
-	/* The lock guards these. */
-	struct node *connects; /* nodes that its caller must connect first */
-	bool connecting;       /* its caller connects them now */
-	bool ended;
+	struct call *next_idle; /* call.c alone uses it */
 };
 
 struct calls {
-	struct router *router;   /* constant; the leader alone uses it */
+	struct router *router;   /* constant */
 	struct fork_guard guard; /* a fork's child may not use the calls */
 
 	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t arrived;
-	struct list running;
-	bool led;          /* one of the running calls sends for all */
-	bool leader_waits; /* until an eval's next try, or another call arrives */
-	struct call *idle; /* kept for their memory */
+	struct call *idle;    /* kept for their memory */
 	size_t idle_count;
 	struct tw_redis_error error; /* why the last call failed that did */
 };

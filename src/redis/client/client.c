@@ -96,7 +96,7 @@ static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error 
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	status = router_open(&redis->access->router, &redis->access->settings);
+	status = router_open(&redis->access->router);
 	pthread_setcancelstate(state, &state);
 	redis->access->cluster = redis->access->router.map.cluster;
 	if (status != TW_OK && error) {
@@ -113,6 +113,7 @@ static struct tw_redis *handle_create(void)
 	if (redis)
 		redis->access = calloc(1, sizeof(*redis->access));
 	if (redis && redis->access && calls_init(&redis->access->calls, &redis->access->router)) {
+		router_init(&redis->access->router, &redis->access->settings);
 		atomic_init(&redis->access->handles, 1);
 		return redis;
 	}

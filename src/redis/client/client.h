@@ -23,7 +23,7 @@ struct access {
 
 	atomic_uint handles; /* the last one frees it */
 
-	struct router router; /* for the calls' leader; in a worker, for its main thread */
+	struct router router;
 	struct calls calls;
 };
 

@@ -56,11 +56,6 @@ bool connection_is_open(const struct connection *connection)
 	return connection->stream;
 }
 
-int connection_descriptor(const struct connection *connection)
-{
-	return connection->stream ? connection->stream->descriptor : -1;
-}
-
 void connection_close(struct connection *connection)
 {
 	if (connection->reader)
@@ -89,17 +84,6 @@ bool connection_is_lost(struct connection *connection)
 		return false;
 	connection_close(connection);
 	return true;
-}
-
-bool connection_append(struct connection *connection, const char *output, size_t size)
-{
-	bool fine;
-
-	buffer_append(&connection->output, output, size);
-	fine = !connection->output.failed;
-	/* The buffer has no part of this request, so the others are sent. */
-	connection->output.failed = false;
-	return fine;
 }
 
 bool connection_write(struct connection *connection, struct tw_redis_error *error)
@@ -194,16 +178,6 @@ redisReply *connection_ask(struct connection *connection, int count, const char 
 		return NULL;
 	}
 	return connection_write(connection, error) ? connection_read(connection, error) : NULL;
-}
-
-redisReply *connection_poll(struct connection *connection, struct tw_redis_error *error)
-{
-	redisReply *reply = NULL;
-
-	while (reply_take(connection, &reply, error) && !reply &&
-	       some_read(connection, 0, error) > 0)
-		;
-	return reply;
 }
 
 /* Returns the error that a command met inside a script, which Redis 5 and 6 report as the script's

@@ -56,15 +56,11 @@ void connection_break(struct connection *connection, const char *reason,
 		      struct tw_redis_error *error);
 
 bool connection_is_open(const struct connection *connection);
-/* Returns the descriptor to sleep on, or -1 if it is not connected. */
-int connection_descriptor(const struct connection *connection);
 
 /* Returns whether it is not connected, or the server closed it while it owed nothing. Makes a
  * system call. */
 bool connection_is_lost(struct connection *connection);
 
-/* Adds a request to the output. Returns false without memory. */
-bool connection_append(struct connection *connection, const char *output, size_t size);
 /* Writes the output. A failure closes the connection; connection->wrote says whether bytes were
  * written. */
 bool connection_write(struct connection *connection, struct tw_redis_error *error);
@@ -74,9 +70,6 @@ redisReply *connection_read(struct connection *connection, struct tw_redis_error
 /* Sends a request of `count` words. Returns its reply as connection_read() does. */
 redisReply *connection_ask(struct connection *connection, int count, const char **words,
 			   struct tw_redis_error *error);
-/* Returns the next reply without waiting, or NULL if it has not come or the connection is
- * closed. */
-redisReply *connection_poll(struct connection *connection, struct tw_redis_error *error);
 
 /*
  * Says what a server's error means.

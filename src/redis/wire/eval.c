@@ -75,26 +75,6 @@ int64_t eval_integer(const struct eval *eval, size_t index, int64_t otherwise)
 	return reply->integer;
 }
 
-struct eval **eval_queue(struct eval *eval, tw_duration now, struct eval **last, tw_duration *next)
-{
-	if (eval->stage != EVAL_WAITING)
-		return last;
-	if (eval->retry_at > now) {
-		*next = eval->retry_at < *next ? eval->retry_at : *next;
-		return last;
-	}
-	*last = eval;
-	eval->next = NULL;
-	return &eval->next;
-}
-
-void eval_end(struct eval *eval, enum tw_status status, redisReply *reply)
-{
-	eval->stage = EVAL_ENDED;
-	eval->status = status;
-	eval->reply = reply;
-}
-
 void eval_free(struct eval *eval)
 {
 	freeReplyObject(eval->reply);

@@ -19,14 +19,13 @@
 #include "script.h"
 #include "space.h"
 
+struct caller;
 struct node;
 
 enum eval_stage {
-	EVAL_WAITING,
-	EVAL_CONNECTS, /* it waits until the node it needs has been tried */
-	EVAL_ASKED,    /* sent after ASKING, whose reply comes first */
-	EVAL_SENT,
-	EVAL_HELD, /* its reply has come, and the wait behind it has not */
+	EVAL_PAUSED, /* its caller sends it again at its time */
+	EVAL_QUEUED, /* at its node */
+	EVAL_TAKEN,  /* the node's leader has it */
 	EVAL_ENDED
 };
 
@@ -48,20 +47,24 @@ struct eval {
 	enum tw_status status;
 	redisReply *reply; /* NULL unless the status is TW_OK; freed with the eval */
 
-	/* The router alone uses the rest. */
-	enum eval_stage stage;
-	struct node *node;  /* its server; NULL if that is the shard's */
-	struct node *needs; /* must be connected: `node`, or one that knows where the slot lies */
-	bool asking;        /* the slot is moving to that node, which needs ASKING */
-	bool one_key;       /* declare one key alone */
-	bool whole;         /* it carries the text of its script */
-	unsigned redirects;
+	/* The caller sets these before the router gets the eval. */
 	tw_duration deadline;         /* monotonic; the end of its retries */
-	tw_duration retry_at;         /* monotonic; the next try is not before */
-	tw_duration pause;            /* the last one before a try */
-	struct eval *next;            /* in a pass, then among those sent to the node */
-	struct tw_redis_error *error; /* takes what went wrong; may be NULL */
-	bool away; /* in the last pass its node could not be reached, or was not ready to serve */
+	struct tw_redis_error *error; /* takes what went wrong */
+
+	/* The router alone uses the rest. Its lock guards it, except that the leader alone uses an
+	 * eval that it has taken, apart from its stage. */
+	enum eval_stage stage;
+	struct caller *caller;
+	struct node *node; /* its server; NULL if that is the shard's */
+	bool asking;       /* the slot is moving to that node, which needs ASKING */
+	bool one_key;      /* declare one key alone */
+	bool whole;        /* it carries the text of its script */
+	bool sent;
+	unsigned redirects;
+	tw_duration retry_at; /* monotonic; the next try is not before */
+	tw_duration pause;    /* the last one before a try */
+	struct eval *next;    /* in the node's queue, or in a list for router_post() */
+	bool away;            /* at last its node could not be reached, or was not ready to serve */
 };
 
 void eval_begin(struct eval *eval, const struct script *script, const struct space *space,
@@ -78,13 +81,6 @@ void eval_write(const struct eval *eval, bool flagged, struct buffer *output);
 /* Returns the number that the reply is, or has at `index`, or `otherwise` if there is none. */
 int64_t eval_integer(const struct eval *eval, size_t index, int64_t otherwise);
 
-/*
- * Queues an eval that waits. It is appended at *last, the end of a list, if it may be tried now.
- * Otherwise *next becomes the time of its try, if that is earlier. Returns the new end of the list.
- */
-struct eval **eval_queue(struct eval *eval, tw_duration now, struct eval **last, tw_duration *next);
-
-void eval_end(struct eval *eval, enum tw_status status, redisReply *reply);
 void eval_free(struct eval *eval);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * node_map.c is the map of servers. Nodes are never removed, so pointers to them stay valid; a
- * cluster has few. A redirect moves one slot at once and marks the map as stale. The next pass asks
- * for the map together with its evals. If a node does not reply with it, the next one is asked.
+ * cluster has few. A redirect moves one slot at once and marks the map as stale. The next leader of
+ * any node asks that one for the map, together with its evals.
  */
 #include "node_map.h"
 
@@ -18,12 +18,12 @@
 static const tw_duration backoff_first = 10 * TW_MILLISECOND;
 static const tw_duration backoff_max = 500 * TW_MILLISECOND;
 static const tw_duration backoff_max_refused = 2 * TW_SECOND;
+static const tw_duration map_pause = 50 * TW_MILLISECOND;
 
 void node_map_close(struct node_map *map)
 {
 	for (size_t i = 0; i < map->count; i++) {
 		connection_close(&map->nodes[i]->connection);
-		connection_close(&map->nodes[i]->attempt.connection);
 		free(map->nodes[i]);
 	}
 }
@@ -48,6 +48,7 @@ struct node *node_map_find(struct node_map *map, const char *host, int port)
 		return NULL;
 	snprintf(node->address.host, HOST_SIZE, "%s", host);
 	node->address.port = port;
+	node->last = &node->queue;
 	map->nodes[map->count++] = node;
 	return node;
 }
@@ -71,7 +72,7 @@ struct node *node_map_find_named(struct node_map *map, struct node *teller, cons
 
 	/* A master is checked for more than a replica. */
 	if (node)
-		node->is_former |= node->connection.replica;
+		node->former |= node->replica;
 	return node;
 }
 
@@ -83,79 +84,48 @@ void node_map_move(struct node_map *map, unsigned slot, const struct node *node)
 	map->stale = true;
 }
 
-void node_map_begin(struct node_map *map)
+void node_queue(struct node *node, struct eval *eval)
 {
-	for (size_t i = 0; i < map->count; i++) {
-		map->nodes[i]->checked = false;
-		map->nodes[i]->owed = map->nodes[i]->first;
-	}
+	eval->node = node;
+	eval->stage = EVAL_QUEUED;
+	eval->next = NULL;
+	*node->last = eval;
+	node->last = &eval->next;
 }
 
-enum node_state node_look(struct node_map *map, struct node *node)
+enum tw_status node_connect(struct node *node, const struct settings *settings,
+			    struct address *found)
 {
-	if (node->checked && connection_is_open(&node->connection))
-		return NODE_READY;
-	node->checked = true;
-	if (!connection_is_lost(&node->connection))
-		return NODE_READY;
-	if (clock_read_real(CLOCK_MONOTONIC) >= node->retry_at)
-		return NODE_DOWN;
-	map->stale = map->cluster;
-	return NODE_AWAY;
-}
+	struct connection *connection = &node->connection;
+	struct tw_redis_error *error = &node->failure;
+	enum tw_status status = TW_OK;
 
-/* With Sentinels the one node is their present master. */
-void attempt_make(struct attempt *attempt, const struct settings *settings)
-{
-	struct address *address = &attempt->address;
-	struct connection *connection = &attempt->connection;
-
-	attempt->status = TW_OK;
 	if (settings->master)
-		attempt->status = sentinel_find_master(settings, address, &attempt->error);
-	if (attempt->status == TW_OK)
-		attempt->status =
-			connection_open(connection, settings, address, false, &attempt->error);
-	if (attempt->status != TW_OK || !settings->master || !connection->replica)
-		return;
+		status = sentinel_find_master(settings, found, error);
+	if (status == TW_OK)
+		status = connection_open(connection, settings, found, false, error);
+	if (status != TW_OK || !settings->master || !connection->replica)
+		return status;
 	connection_close(connection);
-	attempt->status = error_set(&attempt->error, TW_REDIS_UNREACHABLE,
-				    "%.150s:%d should be the master but is a replica",
-				    address->host, address->port);
+	return error_set(error, TW_REDIS_UNREACHABLE,
+			 "%.150s:%d should be the master but is a replica", found->host,
+			 found->port);
 }
 
-void node_take_attempt(struct node_map *map, struct node *node, const struct attempt *attempt)
+void node_note_attempt(struct node_map *map, struct node *node, enum tw_status status)
 {
-	node->address = attempt->address;
-	if (attempt->status != TW_OK) {
-		tw_duration most =
-			attempt->status == TW_REDIS_REFUSED ? backoff_max_refused : backoff_max;
+	tw_duration most = status == TW_REDIS_REFUSED ? backoff_max_refused : backoff_max;
 
-		node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
-		node->backoff = node->backoff < most ? node->backoff : most;
-		node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
-		node->failure = attempt->error;
-		map->stale = map->cluster;
+	if (status == TW_OK) {
+		node->replica = node->connection.replica;
+		node->backoff = 0;
+		map->stale |= node->connection.cluster && !map->cluster;
+		map->cluster |= node->connection.cluster;
 		return;
 	}
-	node->connection = attempt->connection;
-	node->checked = true;
-	node->backoff = 0;
-	if (node->connection.cluster && !map->cluster)
-		map->cluster = map->stale = true;
-}
-
-struct node *node_map_teller(const struct node_map *map)
-{
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-
-	for (size_t i = 0; i < map->count && map->cluster; i++) {
-		struct node *node = map->nodes[i];
-
-		if (!connection_is_open(&node->connection) && now >= node->retry_at)
-			return node;
-	}
-	return NULL;
+	node->backoff = node->backoff ? 2 * node->backoff : backoff_first;
+	node->backoff = node->backoff < most ? node->backoff : most;
+	node->retry_at = clock_read_real(CLOCK_MONOTONIC) + node->backoff;
 }
 
 /* Reads a range of CLUSTER SLOTS: first, last, (host, port, ...) of the master, … */
@@ -176,16 +146,22 @@ static void range_read(struct node_map *map, struct node *asked, const redisRepl
 		node_map_move(map, (unsigned)slot, node);
 }
 
-struct node *node_map_find_teller(struct node_map *map)
+struct node *node_map_find_teller(const struct node_map *map)
 {
-	for (size_t i = 0; i < map->count && map->cluster && map->stale; i++) {
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	struct node *closed = NULL;
+
+	if (!map->cluster || !map->stale || now < map->retry_at)
+		return NULL;
+	for (size_t i = 0; i < map->count; i++) {
 		struct node *node = map->nodes[(map->teller + i) % map->count];
 
-		if (!node->first && connection_is_open(&node->connection) &&
-		    node_look(map, node) == NODE_READY)
+		if (!node->led && node->open)
 			return node;
+		if (!node->led && !closed && now >= node->retry_at)
+			closed = node;
 	}
-	return NULL;
+	return closed;
 }
 
 void node_map_read(struct node_map *map, struct node *node, const redisReply *reply)
@@ -196,5 +172,8 @@ void node_map_read(struct node_map *map, struct node *node, const redisReply *re
 	for (size_t range = 0; knows && range < reply->elements; range++)
 		range_read(map, node, reply->element[range], &slots_left);
 	map->stale = !knows;
-	map->teller += !knows;
+	if (knows)
+		return;
+	map->teller++;
+	map->retry_at = clock_read_real(CLOCK_MONOTONIC) + map_pause;
 }

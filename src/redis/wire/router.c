@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * router.c runs evals in passes. A pass sends every eval that waits to the node of its slot. Then
- * it reads the replies as they come, each node's in the order of its evals. Replies that a node
- * still owes at the end of a pass are read in the next ones, which send it nothing. So a slow node
- * delays no eval for another. Most evals end with their reply. Others wait for another pass:
+ * router.c runs evals. Each waits in the queue of its slot's node until a thread leads the node.
+ * The leader connects the node if needed, sends all that is queued, reads the replies, and leaves.
+ * It may block, and only those who need that node wait for it. Then another thread with evals there
+ * leads, so more threads share more round trips.
+ *
+ * Invariants:
+ *  - The lock guards everything, except that a leader alone uses the connection of its node, and
+ *    the evals that it has taken from the queue, while it has let the lock go.
+ *  - A node with a queue has a leader, or a thread that was woken to lead it, or each thread with
+ *    evals there leads another node and looks at its other evals after that.
+ *
+ * Most evals end with their reply. Others are sent again:
  *
  *   NOSCRIPT                          the text is sent in place of the name
  *   MOVED, ASK                        it is sent there, from the third time on after a pause, since
@@ -19,32 +27,29 @@
  * change may have been made, the eval ends with TW_REDIS_OUTCOME_UNKNOWN: only the caller knows
  * whether to repeat it.
  *
- * Where durability is asked for, a pass that sends changes to a node has the node wait behind them
- * (WAITAOF, WAIT), once for all callers. A change whose reply has come is held, as the last of what
- * is owed, until the waits have replied. What they do not confirm in time ends with
- * TW_REDIS_OUTCOME_UNKNOWN. A server waits for what the same connection has changed last. An eval
- * that is repeated over a new one may find its change made and change nothing, so a pass has a
- * change of its own before the waits, the mark. Without it they confirm nothing.
+ * Where durability is asked for, a leader that has sent changes has the node wait behind them
+ * (WAITAOF, WAIT), once for all callers. A change whose reply has come ends after the waits have
+ * replied. What they do not confirm in time ends with TW_REDIS_OUTCOME_UNKNOWN. A server waits for
+ * what the same connection has changed last. An eval that is repeated over a new one may find its
+ * change made and change nothing, so there is a change of the leader's own before the waits, the
+ * mark. Without it they confirm nothing.
  *
- * A pass connects no node, because that may take long. Evals wait until the node has been tried
- * beside the passes, by a caller (call.c) or by a thread of the worker. The map of a cluster is
- * asked for by an eval too, from a node that owes nothing.
+ * The map of a cluster is asked for by the next leader after it was found stale. A thread whose
+ * evals pause, because their node is away, leads another node for that alone.
  */
 #include "router.h"
 
-#include <assert.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "shape.h"
 
 enum { REDIRECTS_AT_ONCE = 2 };
 static const tw_duration pause_first = 10 * TW_MILLISECOND;
 static const tw_duration pause_max = 400 * TW_MILLISECOND;
-static const tw_duration pass_most = 2 * TW_MILLISECOND;
 static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 static const struct {
 	enum tw_redis_durability durability;
@@ -57,266 +62,69 @@ static const struct {
 };
 enum { WAITS = sizeof(waits) / sizeof(waits[0]) };
 
-enum tw_status router_open(struct router *router, const struct settings *settings)
+static void eval_end(struct eval *eval, enum tw_status status)
 {
-	enum tw_status status = TW_REDIS_UNREACHABLE;
+	struct caller *caller = eval->caller;
 
-	memset(router, 0, sizeof(*router));
-	router->settings = settings;
-	/* All Sentinels together are one node. */
-	for (size_t i = 0; i < (settings->master ? 1 : settings->address_count); i++) {
-		struct attempt attempt = {.address = settings->addresses[i]};
-		struct node *node =
-			node_map_find(&router->map, attempt.address.host, attempt.address.port);
-
-		if (!node)
-			return error_set(&router->error, TW_NO_MEMORY, "out of memory");
-		attempt_make(&attempt, settings);
-		node_take_attempt(&router->map, node, &attempt);
-		for (unsigned slot = 0; slot < SLOTS; slot++)
-			node_map_move(&router->map, slot, node);
-		router->error = attempt.error;
-		status = attempt.status;
-		if (status != TW_REDIS_UNREACHABLE)
-			break;
-	}
-	if (status != TW_OK)
-		return status;
-	if (router->map.cluster && settings->database)
-		return error_set(&router->error, TW_INVALID, "a cluster has only database 0");
-	do
-		router_pass(router, NULL, TW_FOREVER);
-	while (router_is_owed(router));
-	return TW_OK;
-}
-
-void router_close(struct router *router)
-{
-	node_map_close(&router->map);
-	buffer_free(&router->output);
+	eval->stage = EVAL_ENDED;
+	eval->status = status;
+	caller->left--;
+	if (caller->ended)
+		caller->ended(caller->context);
+	else if (!caller->left)
+		pthread_cond_signal(&caller->wake);
 }
 
 static void eval_stop(struct router *router, struct eval *eval, enum tw_status status)
 {
-	if (eval->error)
-		*eval->error = router->error;
-	eval_end(eval, status, NULL);
+	*eval->error = router->error;
+	eval_end(eval, status);
 }
 
-static void eval_wait(struct router *router, struct eval *eval, bool pause)
+/* Sends the eval to its node, or to that of its slot. */
+static void eval_send(struct router *router, struct eval *eval)
 {
-	tw_duration now;
+	struct node *node = eval->node;
 
-	eval->stage = EVAL_WAITING;
-	if (!pause)
-		return;
-	now = clock_read_real(CLOCK_MONOTONIC);
+	if (!node)
+		node = node_map_of_slot(&router->map, space_slot(eval->space, eval->shard));
+	node_queue(node, eval);
+}
+
+/* Has the eval sent again after a pause. */
+static void eval_pause(struct router *router, struct eval *eval)
+{
 	eval->pause = !eval->pause              ? pause_first
 		      : eval->pause < pause_max ? 2 * eval->pause
 						: eval->pause;
-	eval->retry_at = now + eval->pause;
+	eval->retry_at = clock_read_real(CLOCK_MONOTONIC) + eval->pause;
+	eval->stage = EVAL_PAUSED;
 	if (eval->retry_at > eval->deadline)
 		eval_stop(router, eval, TW_REDIS_UNREACHABLE);
+	else
+		pthread_cond_signal(&eval->caller->wake);
 }
 
-/* Sends the eval again after a pause, to the node that has its slot then. */
+/* Has it sent after a pause to the node that has its slot then. */
 static void eval_retry(struct router *router, struct eval *eval)
 {
 	eval->node = NULL;
 	eval->asking = eval->one_key = false;
-	eval_wait(router, eval, true);
+	eval_pause(router, eval);
 }
 
-static enum tw_status append_eval(struct router *router, struct eval *eval)
+/* Ends or retries an eval whose node is not connected. */
+static void eval_fail(struct router *router, struct eval *eval)
 {
-	struct buffer *output = &router->output;
-	uint64_t *known = &eval->node->connection.scripts;
+	const struct tw_redis_error *failure = &eval->node->failure;
 
-	eval->whole = !(*known & eval->script->bit);
-
-	buffer_clear(output);
-	if (eval->asking)
-		buffer_append_text(output, asking);
-	eval_write(eval, eval->node->connection.flags, output);
-	if (output->failed ||
-	    !connection_append(&eval->node->connection, output->data, output->size))
-		return error_set(&router->error, TW_NO_MEMORY, "out of memory");
-	*known |= eval->script->bit;
-	return TW_OK;
-}
-
-static void node_append(struct node *node, struct eval *eval, enum eval_stage stage)
-{
-	if (!node->first)
-		node->last = &node->first;
-	eval->stage = stage;
-	eval->next = NULL;
-	*node->last = eval;
-	node->last = &eval->next;
-}
-
-static void node_owes(struct node *node, struct eval *eval)
-{
-	node_append(node, eval, eval->asking ? EVAL_ASKED : EVAL_SENT);
-}
-
-/* Asks for a stale map, unless this is under way. */
-static void send_map_eval(struct router *router)
-{
-	static const char request[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
-	struct node *node = NULL;
-
-	if (router->map_eval.stage != EVAL_SENT)
-		node = node_map_find_teller(&router->map);
-	if (!node || !connection_append(&node->connection, request, sizeof(request) - 1))
-		return;
-	router->map_eval.node = node;
-	node_owes(node, &router->map_eval);
-}
-
-/* Ends or retries an eval whose node could not be connected, or broke. */
-static void eval_fail(struct router *router, struct eval *eval, const struct node *node)
-{
-	router->error = node->failure;
-	if (node == eval->node && node->failure.status != TW_REDIS_UNREACHABLE) {
-		eval_stop(router, eval, node->failure.status);
-	} else {
-		eval->away = true;
+	router->error = *failure;
+	router->map.stale = router->map.cluster;
+	eval->away = true;
+	if (failure->status == TW_REDIS_UNREACHABLE)
 		eval_retry(router, eval);
-	}
-}
-
-/* Returns whether the eval can be sent to its node. */
-static bool node_is_ready(struct router *router, struct eval *eval)
-{
-	enum node_state state = node_look(&router->map, eval->node);
-
-	if (state == NODE_READY)
-		return true;
-	eval->needs = state == NODE_DOWN ? eval->node : node_map_teller(&router->map);
-	if (eval->needs)
-		eval->stage = EVAL_CONNECTS;
 	else
-		eval_fail(router, eval, eval->node);
-	return false;
-}
-
-void router_settle(struct router *router, struct eval *eval)
-{
-	const struct node *needed = eval->needs;
-
-	eval->needs = NULL;
-	if (connection_is_open(&needed->connection))
-		eval_wait(router, eval, false);
-	else
-		eval_fail(router, eval, needed);
-}
-
-/* Sends the eval, if its node is ready. Returns whether it was sent. */
-static bool send_eval(struct router *router, struct eval *eval)
-{
-	enum tw_status status;
-
-	if (!eval->node)
-		eval->node = node_map_of_slot(&router->map, space_slot(eval->space, eval->shard));
-	/* The eval waits for those before it, without a risk. */
-	if (eval->node->owed || !node_is_ready(router, eval))
-		return false;
-	status = append_eval(router, eval);
-	if (status == TW_OK)
-		node_owes(eval->node, eval);
-	else
-		eval_stop(router, eval, status);
-	return status == TW_OK;
-}
-
-/* Returns how long a node may wait for its disk or a replica, half as long for each of both. It
- * replies before the connection is given up. */
-static int64_t wait_ms(const struct router *router, const struct node *node)
-{
-	int64_t ms = router->settings->reply_timeout / TW_MILLISECOND * 3 / 4;
-
-	if (node->connection.waits == TW_REDIS_DURABLE_BOTH)
-		ms /= 2;
-	return ms > 1 ? ms : 1;
-}
-
-/* Returns one of the evals whose change is waited for, or NULL. One in a slot that is moving is the
- * last choice, because its keys may move between the change and the mark. */
-static const struct eval *lasting_find(const struct eval *eval)
-{
-	const struct eval *found = NULL;
-
-	for (; eval; eval = eval->next)
-		if (eval->script && eval->script->lasting && (!found || found->asking))
-			found = eval;
-	return found;
-}
-
-/* Writes a change that no reader knows, so that the wait is for all changes before it. A script can
- * make it while the memory is full. */
-static void mark_write(const struct eval *change, bool flagged, struct buffer *output)
-{
-	if (change->asking)
-		buffer_append_text(output, asking);
-	buffer_array(output, 4);
-	buffer_bulk_text(output, "EVAL");
-	buffer_bulk_of_two(output, flagged ? SCRIPT_AT_FULL_MEMORY : "",
-			   "return redis.call('SET', KEYS[1], '', 'PX', 1)");
-	buffer_bulk_number(output, 1);
-	space_write_key(change->space, change->shard, "wait", output);
-}
-
-/* Has the node wait behind the changes of this pass, if there are any. Without memory the
- * connection breaks, and the result is false. */
-static bool append_waits(struct router *router, struct node *node)
-{
-	const struct eval *change = lasting_find(node->first);
-	struct connection *connection = &node->connection;
-	struct buffer *output = &router->output;
-
-	if (!change)
-		return true;
-	node->wait.status = TW_OK;
-	buffer_clear(output);
-	mark_write(change, connection->flags, output);
-	node->mark = (struct eval){.node = node, .asking = change->asking};
-	node_owes(node, &node->mark);
-	for (size_t i = 0; i < WAITS; i++) {
-		if (!(connection->waits & waits[i].durability))
-			continue;
-		buffer_append_text(output, waits[i].command);
-		buffer_bulk_number(output, wait_ms(router, node));
-		node->waits[i] = (struct eval){.node = node};
-		node_owes(node, &node->waits[i]);
-	}
-	if (!output->failed && connection_append(connection, output->data, output->size))
-		return true;
-	connection_break(connection, "out of memory", &node->failure);
-	return false;
-}
-
-/* Writes the output of every node. The evals of a node that fails see that when they read. Returns
- * the time. */
-static tw_duration flush_nodes(struct router *router)
-{
-	tw_duration now;
-
-	for (size_t i = 0; i < router->map.count; i++) {
-		struct node *node = router->map.nodes[i];
-
-		/* The node was ready when they were queued, so it is connected. */
-		if (!node->first || node->owed)
-			continue;
-		if (!node->connection.waits || append_waits(router, node))
-			connection_write(&node->connection, &node->failure);
-	}
-	now = clock_read_real(CLOCK_MONOTONIC);
-	for (size_t i = 0; i < router->map.count; i++)
-		if (!router->map.nodes[i]->owed)
-			router->map.nodes[i]->reply_by =
-				time_add(now, router->settings->reply_timeout);
-	return now;
+		eval_stop(router, eval, failure->status);
 }
 
 /* Returns the node of "MOVED 3999 host:port", or NULL if it cannot be read or made. */
@@ -351,7 +159,10 @@ static void follow_redirect(struct router *router, struct eval *eval, const char
 		router->map.cluster = true;
 		node_map_move(&router->map, space_slot(eval->space, eval->shard), target);
 	}
-	eval_wait(router, eval, ++eval->redirects > REDIRECTS_AT_ONCE);
+	if (++eval->redirects > REDIRECTS_AT_ONCE)
+		eval_pause(router, eval);
+	else
+		eval_send(router, eval);
 }
 
 static void take_error(struct router *router, struct eval *eval, const char *text)
@@ -361,7 +172,7 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 	if (starts_with(text, "NOSCRIPT") && !eval->whole) {
 		/* After SCRIPT FLUSH the server knows none of them. */
 		eval->node->connection.scripts = 0;
-		eval_wait(router, eval, false);
+		eval_send(router, eval);
 		return;
 	}
 	if (starts_with(text, "MOVED ") || starts_with(text, "ASK ")) {
@@ -378,7 +189,7 @@ static void take_error(struct router *router, struct eval *eval, const char *tex
 	}
 	/* Another server may be the master now: ask for the map, and connect again. */
 	router->map.stale = router->map.cluster;
-	eval->node->is_former |= server_error_is_read_only(text);
+	eval->node->former |= server_error_is_read_only(text);
 	eval->away = !starts_with(text, "TRYAGAIN") && !starts_with(text, "BUSY");
 	eval_retry(router, eval);
 }
@@ -395,12 +206,10 @@ static void lose_reply(struct router *router, struct eval *eval)
 }
 
 /* Ends a change with what the waits behind it have said. */
-static void end_held(struct router *router, struct eval *eval)
+static void take_wait(struct router *router, struct eval *eval, const struct tw_redis_error *wait)
 {
-	const struct tw_redis_error *wait = &eval->node->wait;
-
 	if (wait->status == TW_OK) {
-		eval_end(eval, TW_OK, eval->reply);
+		eval_end(eval, TW_OK);
 		return;
 	}
 	freeReplyObject(eval->reply);
@@ -412,6 +221,117 @@ static void end_held(struct router *router, struct eval *eval)
 		eval_stop(router, eval, wait->status);
 }
 
+/* Takes the reply that the leader has put into the eval. Without one the connection is broken.
+ * Returns whether the eval is a change that is done, so that it may have to be waited for. */
+static bool take_reply(struct router *router, struct eval *eval)
+{
+	redisReply *reply = eval->reply;
+
+	if (!eval->sent) {
+		error_set(&router->error, TW_NO_MEMORY, "out of memory");
+		eval_stop(router, eval, TW_NO_MEMORY);
+		return false;
+	}
+	if (reply && reply->type != REDIS_REPLY_ERROR &&
+	    shape_fits(eval->script->shape, eval->answers, reply))
+		return true;
+	eval->reply = NULL;
+	if (!reply) {
+		router->error = eval->node->failure;
+		lose_reply(router, eval);
+	} else if (reply->type == REDIS_REPLY_ERROR) {
+		take_error(router, eval, reply->str);
+	} else {
+		error_set(&router->error, TW_REDIS_FAILED,
+			  "the script %s has replied what it never would", eval->script->name);
+		eval_stop(router, eval, TW_REDIS_FAILED);
+	}
+	freeReplyObject(reply);
+	return false;
+}
+
+/* Appends the eval to what is written. Without memory the others are sent. */
+static void append_eval(struct eval *eval)
+{
+	struct connection *connection = &eval->node->connection;
+	struct buffer *output = &connection->output;
+	size_t before = output->size;
+
+	eval->whole = !(connection->scripts & eval->script->bit);
+	if (eval->asking)
+		buffer_append_text(output, asking);
+	eval_write(eval, connection->flags, output);
+	eval->sent = !output->failed;
+	if (!eval->sent) {
+		output->size = before;
+		output->failed = false;
+		return;
+	}
+	connection->scripts |= eval->script->bit;
+}
+
+/* Returns how long a node may wait for its disk or a replica, half as long for each of both. It
+ * replies before the connection is given up. */
+static int64_t wait_ms(const struct router *router, enum tw_redis_durability durability)
+{
+	int64_t ms = router->settings->reply_timeout / TW_MILLISECOND * 3 / 4;
+
+	if (durability == TW_REDIS_DURABLE_BOTH)
+		ms /= 2;
+	return ms > 1 ? ms : 1;
+}
+
+/* Returns one of the evals whose change is waited for, or NULL. One in a slot that is moving is the
+ * last choice, because its keys may move between the change and the mark. */
+static const struct eval *lasting_find(const struct eval *eval)
+{
+	const struct eval *found = NULL;
+
+	for (; eval; eval = eval->next)
+		if (eval->sent && eval->script->lasting && (!found || found->asking))
+			found = eval;
+	return found;
+}
+
+/* Writes a change that no reader knows, so that the wait is for all changes before it. A script can
+ * make it while the memory is full. */
+static void mark_write(const struct eval *change, bool flagged, struct buffer *output)
+{
+	if (change->asking)
+		buffer_append_text(output, asking);
+	buffer_array(output, 4);
+	buffer_bulk_text(output, "EVAL");
+	buffer_bulk_of_two(output, flagged ? SCRIPT_AT_FULL_MEMORY : "",
+			   "return redis.call('SET', KEYS[1], '', 'PX', 1)");
+	buffer_bulk_number(output, 1);
+	space_write_key(change->space, change->shard, "wait", output);
+}
+
+/* Has the node wait behind the change. Without memory the connection breaks. */
+static void append_waits(const struct router *router, struct node *node, const struct eval *change)
+{
+	struct connection *connection = &node->connection;
+	struct buffer *output = &connection->output;
+
+	mark_write(change, connection->flags, output);
+	for (size_t i = 0; i < WAITS; i++) {
+		if (!(connection->waits & waits[i].durability))
+			continue;
+		buffer_append_text(output, waits[i].command);
+		buffer_bulk_number(output, wait_ms(router, connection->waits));
+	}
+	if (output->failed)
+		connection_break(connection, "out of memory", &node->failure);
+}
+
+/* Returns the node's next reply, or NULL if the connection is broken. */
+static redisReply *node_read(struct node *node)
+{
+	if (!connection_is_open(&node->connection))
+		return NULL;
+	return connection_read(&node->connection, &node->failure);
+}
+
 /* Returns whether the number of disks or replicas in the reply is not 0. */
 static bool is_confirmed(const redisReply *reply)
 {
@@ -420,200 +340,346 @@ static bool is_confirmed(const redisReply *reply)
 	return reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
 }
 
-/* Takes the reply to a wait, or NULL if the connection is broken. The held evals end after the
- * last one. */
-static void take_wait(struct router *router, const struct eval *wait, const redisReply *reply)
+/* Reads the replies to the mark and the waits. *result becomes TW_OK, or says why the changes are
+ * not confirmed. */
+static void read_waits(const struct router *router, struct node *node, bool asked,
+		       enum tw_redis_durability durability, struct tw_redis_error *result)
 {
-	struct node *node = wait->node;
-	const char *place = waits[wait - node->waits].place;
+	redisReply *reply;
 
-	if (!reply)
-		node->wait = node->failure;
-	else if (reply->type == REDIS_REPLY_ERROR)
-		error_set(&node->wait, TW_REDIS_OUTCOME_UNKNOWN,
-			  "the change is made, but not confirmed %s: %.150s", place, reply->str);
-	else if (!is_confirmed(reply))
-		error_set(&node->wait, TW_REDIS_OUTCOME_UNKNOWN,
-			  "the change is made, but not confirmed %s within %lld ms", place,
-			  (long long)wait_ms(router, node));
-	while (node->first && node->first->stage == EVAL_HELD) {
-		struct eval *eval = node->first;
-
-		node->first = eval->next;
-		end_held(router, eval);
+	result->status = TW_OK;
+	if (asked)
+		freeReplyObject(node_read(node));
+	reply = node_read(node);
+	/* After an error the waits may be for nothing. */
+	if (reply && reply->type == REDIS_REPLY_ERROR)
+		error_set(result, TW_REDIS_OUTCOME_UNKNOWN,
+			  "the change is made, but not confirmed: %.150s", reply->str);
+	freeReplyObject(reply);
+	for (size_t i = 0; i < WAITS; i++) {
+		if (!(durability & waits[i].durability))
+			continue;
+		reply = node_read(node);
+		if (!reply)
+			*result = node->failure;
+		else if (reply->type == REDIS_REPLY_ERROR)
+			error_set(result, TW_REDIS_OUTCOME_UNKNOWN,
+				  "the change is made, but not confirmed %s: %.150s",
+				  waits[i].place, reply->str);
+		else if (!is_confirmed(reply))
+			error_set(result, TW_REDIS_OUTCOME_UNKNOWN,
+				  "the change is made, but not confirmed %s within %lld ms",
+				  waits[i].place, (long long)wait_ms(router, durability));
+		freeReplyObject(reply);
 	}
 }
 
-static void take_reply(struct router *router, struct eval *eval, redisReply *reply)
+static struct eval *queue_take(struct node *node)
 {
-	if (!shape_fits(eval->script->shape, eval->answers, reply)) {
-		freeReplyObject(reply);
-		error_set(&router->error, TW_REDIS_FAILED,
-			  "the script %s has replied what it never would", eval->script->name);
-		eval_stop(router, eval, TW_REDIS_FAILED);
-	} else if (eval->node->connection.waits && eval->script->lasting) {
-		eval->reply = reply;
-		node_append(eval->node, eval, EVAL_HELD);
-	} else {
-		eval_end(eval, TW_OK, reply);
-	}
+	struct eval *evals = node->queue;
+
+	for (struct eval *eval = evals; eval; eval = eval->next)
+		eval->stage = EVAL_TAKEN;
+	node->queue = NULL;
+	node->last = &node->queue;
+	return evals;
 }
 
-/* Takes the reply. NULL means that the connection is broken: each eval that was sent over it ends
- * with the reason. */
-static void read_eval(struct router *router, struct eval *eval, redisReply *reply)
+/* Writes the evals, after a request for the map if `maps`, and has the node wait behind changes.
+ * Returns one of the changes that it waits for, or NULL. */
+static const struct eval *exchange_write(const struct router *router, struct node *node,
+					 struct eval *evals, bool maps)
 {
-	if (eval == &router->map_eval) {
-		eval->stage = EVAL_ENDED;
-		node_map_read(&router->map, eval->node, reply);
-		freeReplyObject(reply);
-	} else if (eval == &eval->node->mark) {
-		/* After an error the waits may be for nothing. */
-		if (reply && reply->type == REDIS_REPLY_ERROR)
-			error_set(&eval->node->wait, TW_REDIS_OUTCOME_UNKNOWN,
-				  "the change is made, but not confirmed: %.150s", reply->str);
-		freeReplyObject(reply);
-	} else if (!eval->script) {
-		take_wait(router, eval, reply);
-		freeReplyObject(reply);
-	} else if (!reply) {
-		router->error = eval->node->failure;
-		lose_reply(router, eval);
-	} else if (reply->type == REDIS_REPLY_ERROR) {
-		take_error(router, eval, reply->str);
-		freeReplyObject(reply);
-	} else {
-		take_reply(router, eval, reply);
-	}
-}
-
-/* Returns the next reply that has come, or NULL. If the connection is closed, none will come. */
-static redisReply *node_poll(struct node *node, tw_duration now)
-{
+	static const char map_request[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
 	struct connection *connection = &node->connection;
-	redisReply *reply = NULL;
+	const struct eval *change;
 
-	if (connection_is_open(connection))
-		reply = connection_poll(connection, &node->failure);
-	if (!reply && connection_is_open(connection) && now >= node->reply_by)
-		connection_break(connection, "the reply timed out", &node->failure);
-	return reply;
+	connection->wrote = false;
+	if (maps)
+		buffer_append_text(&connection->output, map_request);
+	for (struct eval *eval = evals; eval; eval = eval->next)
+		append_eval(eval);
+	change = connection->waits ? lasting_find(evals) : NULL;
+	if (change)
+		append_waits(router, node, change);
+	if (connection_is_open(connection) && connection->output.size)
+		connection_write(connection, &node->failure);
+	return change;
 }
 
-/* Takes the replies that have come from the node. Returns whether the node has paid all it owed. */
-static bool read_node(struct router *router, struct node *node, tw_duration now)
+/* Takes the replies. Returns the changes that are done, if they are waited for. */
+static struct eval *exchange_take(struct router *router, struct eval *evals, bool waited)
 {
-	bool owed = node->first;
-
-	while (node->first) {
-		struct eval *eval = node->first;
-		redisReply *reply = node_poll(node, now);
-
-		if (!reply && connection_is_open(&node->connection))
-			return false;
-		node->reply_by = time_add(now, router->settings->reply_timeout);
-		if (reply && eval->stage == EVAL_ASKED) {
-			eval->stage = EVAL_SENT;
-			freeReplyObject(reply);
-			continue;
-		}
-		node->first = eval->next;
-		read_eval(router, eval, reply);
-	}
-	return owed;
-}
-
-nfds_t router_descriptors(const struct router *router, struct pollfd *descriptors,
-			  tw_duration *until)
-{
-	nfds_t count = 0;
-
-	for (size_t i = 0; i < router->map.count; i++) {
-		const struct node *node = router->map.nodes[i];
-
-		if (!node->first)
-			continue;
-		descriptors[count++] = (struct pollfd){
-			.fd = connection_descriptor(&node->connection), .events = POLLIN};
-		*until = node->reply_by < *until ? node->reply_by : *until;
-	}
-	return count;
-}
-
-/* Waits until a node that owes replies sends something, at most until one of them is overdue.
- * Returns false if none owes any. */
-static bool replies_wait(const struct router *router, tw_duration now, tw_duration until)
-{
-	struct pollfd descriptors[NODES_MAX];
-	nfds_t count = router_descriptors(router, descriptors, &until);
-	struct timespec time;
-	tw_duration left = until - now;
-
-	if (!count)
-		return false;
-	/* node_poll() has given up overdue replies. */
-	assert(left > 0);
-	time = (struct timespec){left / TW_SECOND, left % TW_SECOND};
-	ppoll(descriptors, count, &time, NULL);
-	return true;
-}
-
-/* A server that can only be read from may be a former master: its address is looked up again. */
-static void close_former(struct router *router)
-{
-	for (size_t i = 0; i < router->map.count; i++) {
-		struct node *node = router->map.nodes[i];
-
-		if (!node->is_former || node->first)
-			continue;
-		connection_close(&node->connection);
-		node->is_former = false;
-	}
-}
-
-bool router_is_owed(const struct router *router)
-{
-	for (size_t i = 0; i < router->map.count; i++)
-		if (router->map.nodes[i]->first)
-			return true;
-	return false;
-}
-
-bool router_is_free(const struct router *router, unsigned slot)
-{
-	const struct node *node = router->map.nodes[router->map.slots[slot]];
-
-	return !node->first && !node->connecting;
-}
-
-tw_duration router_pass_end(const struct router *router, const struct eval *evals)
-{
-	bool is_short = router->map.count > 1 || (router->settings->durability && evals);
-
-	return is_short ? clock_read_real(CLOCK_MONOTONIC) + pass_most : TW_FOREVER;
-}
-
-bool router_pass(struct router *router, struct eval *evals, tw_duration until)
-{
-	bool sends = evals;
+	struct eval *held = NULL;
 	struct eval *next;
-	bool any = false;
-	tw_duration now;
 
-	node_map_begin(&router->map);
-	send_map_eval(router);
 	for (; evals; evals = next) {
 		next = evals->next;
-		any |= send_eval(router, evals);
+		if (!take_reply(router, evals))
+			continue;
+		if (!waited || !evals->script->lasting) {
+			eval_end(evals, TW_OK);
+			continue;
+		}
+		evals->next = held;
+		held = evals;
 	}
-	now = flush_nodes(router);
-	for (bool again = true;; again = sends) {
-		for (size_t i = 0; i < router->map.count; i++)
-			any |= read_node(router, router->map.nodes[i], now);
-		if (!again || now >= until || !replies_wait(router, now, until))
+	return held;
+}
+
+/* Runs what is queued at a connected node. The lock is held, except while it waits. */
+static void exchange(struct router *router, struct node *node)
+{
+	bool maps = router->map.cluster && router->map.stale;
+	struct eval *evals = queue_take(node);
+	enum tw_redis_durability durability = node->connection.waits;
+	const struct eval *change;
+	struct tw_redis_error wait;
+	redisReply *map = NULL;
+	struct eval *next;
+	bool waited;
+	bool asked;
+
+	router->map.stale &= !maps;
+	pthread_mutex_unlock(&router->lock);
+	change = exchange_write(router, node, evals, maps);
+	waited = change;
+	asked = change && change->asking;
+	if (maps)
+		map = node_read(node);
+	for (struct eval *eval = evals; eval; eval = eval->next) {
+		if (eval->sent && eval->asking)
+			freeReplyObject(node_read(node));
+		if (eval->sent)
+			eval->reply = node_read(node);
+	}
+	pthread_mutex_lock(&router->lock);
+	if (maps)
+		node_map_read(&router->map, node, map);
+	freeReplyObject(map);
+	evals = exchange_take(router, evals, waited);
+	if (!waited)
+		return;
+	pthread_mutex_unlock(&router->lock);
+	read_waits(router, node, asked, durability, &wait);
+	pthread_mutex_lock(&router->lock);
+	for (; evals; evals = next) {
+		next = evals->next;
+		take_wait(router, evals, &wait);
+	}
+}
+
+/* Connects the node that the caller leads, unless it is connected, or not `connects`. Returns
+ * whether it is connected. The lock is held, except meanwhile. */
+static bool lead_connected(struct router *router, struct node *node, bool connects)
+{
+	enum tw_status status = TW_REDIS_UNREACHABLE;
+	struct address found = node->address;
+	bool former = node->former;
+	bool lost;
+	bool tries;
+
+	node->former = false;
+	pthread_mutex_unlock(&router->lock);
+	if (former)
+		connection_close(&node->connection);
+	lost = connection_is_lost(&node->connection);
+	tries = lost && connects && clock_read_real(CLOCK_MONOTONIC) >= node->retry_at;
+	if (tries) {
+		status = node_connect(node, router->settings, &found);
+		node->failure.status = status;
+	}
+	pthread_mutex_lock(&router->lock);
+	node->address = found;
+	if (tries)
+		node_note_attempt(&router->map, node, status);
+	return !lost || status == TW_OK;
+}
+
+/* Wakes a thread for each node that has evals to send and no leader. */
+static void nodes_offer(struct router *router)
+{
+	for (size_t i = 0; i < router->map.count; i++) {
+		const struct node *node = router->map.nodes[i];
+		const struct eval *eval = node->led ? NULL : node->queue;
+
+		while (eval && !eval->caller->waiting)
+			eval = eval->next;
+		if (eval)
+			pthread_cond_signal(&eval->caller->wake);
+	}
+}
+
+/* Leads the node once. If it is not connected, evals wait for another leader unless `connects`. */
+static void lead(struct router *router, struct node *node, bool connects)
+{
+	node->led = true;
+	/* This thread may have been woken for another node, too. */
+	nodes_offer(router);
+	if (lead_connected(router, node, connects)) {
+		exchange(router, node);
+	} else if (connects) {
+		struct eval *next;
+
+		for (struct eval *eval = queue_take(node); eval; eval = next) {
+			next = eval->next;
+			eval_fail(router, eval);
+		}
+	}
+	node->open = connection_is_open(&node->connection);
+	node->led = false;
+	nodes_offer(router);
+}
+
+bool router_serve(struct router *router)
+{
+	struct node *node = NULL;
+
+	for (size_t i = 0; i < router->map.count && !node; i++)
+		if (router->map.nodes[i]->queue && !router->map.nodes[i]->led)
+			node = router->map.nodes[i];
+	if (!node)
+		node = node_map_find_teller(&router->map);
+	if (node)
+		lead(router, node, true);
+	return node;
+}
+
+void router_post(struct router *router, struct caller *caller, struct eval *evals)
+{
+	struct node *only = router->map.nodes[0];
+	struct eval *next;
+
+	pthread_mutex_lock(&router->lock);
+	for (; evals; evals = next) {
+		next = evals->next;
+		evals->caller = caller;
+		evals->deadline = 0;
+		caller->left++;
+		eval_send(router, evals);
+	}
+	/* A thread less takes part where no other node waits, and nothing takes long. */
+	if (router->map.count == 1 && only->open && !only->led && !router->settings->durability)
+		lead(router, only, false);
+	else
+		nodes_offer(router);
+	pthread_mutex_unlock(&router->lock);
+}
+
+bool router_is_free(struct router *router, unsigned slot)
+{
+	const struct node *node = node_map_of_slot(&router->map, slot);
+
+	return !node->led && !node->queue;
+}
+
+/* Returns the node that the caller of these evals is to lead now, or NULL; *until becomes the time
+ * of the next try. */
+static struct node *caller_find_node(struct router *router, struct eval *evals, size_t count,
+				     tw_duration *until)
+{
+	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
+	struct node *needed = NULL;
+
+	*until = TW_FOREVER;
+	for (size_t i = 0; i < count && !needed; i++) {
+		struct eval *eval = &evals[i];
+
+		if (eval->stage == EVAL_PAUSED && eval->retry_at <= now)
+			eval_send(router, eval);
+		if (eval->stage == EVAL_QUEUED && !eval->node->led)
+			needed = eval->node;
+		if (eval->stage == EVAL_PAUSED && eval->retry_at < *until)
+			*until = eval->retry_at;
+	}
+	/* Another node may know where the slot is by now. */
+	if ((needed && !needed->open) || (!needed && *until < TW_FOREVER)) {
+		struct node *teller = node_map_find_teller(&router->map);
+
+		return teller ? teller : needed;
+	}
+	return needed;
+}
+
+void router_run(struct router *router, struct eval *evals, size_t count)
+{
+	tw_duration patience = router->settings->patience;
+	tw_duration deadline =
+		time_add(clock_read_real(CLOCK_MONOTONIC), patience > 0 ? patience : 0);
+	struct caller caller = {.left = count};
+
+	condition_init(&caller.wake);
+	pthread_mutex_lock(&router->lock);
+	router->callers++;
+	for (size_t i = 0; i < count; i++) {
+		evals[i].caller = &caller;
+		evals[i].deadline = deadline;
+		eval_send(router, &evals[i]);
+	}
+	while (caller.left) {
+		tw_duration until;
+		struct node *node = caller_find_node(router, evals, count, &until);
+
+		if (node) {
+			lead(router, node, true);
+			continue;
+		}
+		caller.waiting++;
+		condition_wait(&caller.wake, &router->lock, until);
+		caller.waiting--;
+	}
+	router->callers--;
+	pthread_mutex_unlock(&router->lock);
+	pthread_cond_destroy(&caller.wake);
+}
+
+/* Connects to the first server that can be reached, which has all slots unless it knows better. */
+static enum tw_status first_connect(struct router *router)
+{
+	const struct settings *settings = router->settings;
+	enum tw_status status = TW_REDIS_UNREACHABLE;
+
+	/* All Sentinels together are one node. */
+	for (size_t i = 0; i < (settings->master ? 1 : settings->address_count); i++) {
+		const struct address *address = &settings->addresses[i];
+		struct node *node = node_map_find(&router->map, address->host, address->port);
+
+		if (!node)
+			return error_set(&router->error, TW_NO_MEMORY, "out of memory");
+		for (unsigned slot = 0; slot < SLOTS; slot++)
+			node_map_move(&router->map, slot, node);
+		lead(router, node, true);
+		if (!node->backoff)
+			return TW_OK;
+		router->error = node->failure;
+		status = node->failure.status;
+		if (status != TW_REDIS_UNREACHABLE)
 			break;
-		now = clock_read_real(CLOCK_MONOTONIC);
 	}
-	close_former(router);
-	return any;
+	return status;
+}
+
+void router_init(struct router *router, const struct settings *settings)
+{
+	memset(router, 0, sizeof(*router));
+	router->settings = settings;
+	pthread_mutex_init(&router->lock, NULL);
+}
+
+enum tw_status router_open(struct router *router)
+{
+	enum tw_status status;
+
+	pthread_mutex_lock(&router->lock);
+	status = first_connect(router);
+	if (status == TW_OK && router->map.cluster && router->settings->database)
+		status = error_set(&router->error, TW_INVALID, "a cluster has only database 0");
+	pthread_mutex_unlock(&router->lock);
+	return status;
+}
+
+void router_close(struct router *router)
+{
+	node_map_close(&router->map);
+	pthread_mutex_destroy(&router->lock);
 }

@@ -446,6 +446,7 @@ enum tw_status settings_read(struct settings *settings, const struct tw_redis_op
 	enum tw_status status;
 
 	memset(settings, 0, sizeof(*settings));
+	settings->stop = -1;
 	if (!reserved_are_0(options->reserved))
 		return error_set(error, TW_INVALID, "a reserved field of the options is not 0");
 	status = options_read(settings, options, error);

@@ -40,8 +40,11 @@ struct settings {
 	tw_duration patience; /* < 0 means one try */
 	bool allow_eviction;
 	enum tw_redis_durability durability; /* a set: DISK | REPLICA is BOTH */
-	struct ssl_ctx_st
-		*tls_context; /* made by tls_context_create(); not read from the options */
+	/* These are not read from the options. */
+	struct ssl_ctx_st *tls_context; /* made by tls_context_create() */
+	/* Once this descriptor is readable no connection waits for anything: whatever it waits for
+	 * counts as not come in time. -1 means none. */
+	int stop;
 };
 
 /* Reads the options. Returns TW_OK, or TW_INVALID or TW_NO_MEMORY with the error's text, and then

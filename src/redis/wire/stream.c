@@ -34,10 +34,11 @@ static bool stream_break(struct stream *stream, const char *reason)
 	return false;
 }
 
-/* Waits for the events. Returns false if the deadline came first. */
-static bool descriptor_wait(int descriptor, short events, tw_duration deadline)
+/* Waits for the events. Returns false if the deadline or the settings' stop came first. */
+static bool stream_wait(const struct stream *stream, short events, tw_duration deadline)
 {
-	struct pollfd waited = {.fd = descriptor, .events = events};
+	struct pollfd waited[] = {{.fd = stream->descriptor, .events = events},
+				  {.fd = stream->settings->stop, .events = POLLIN}};
 
 	for (;;) {
 		tw_duration left = deadline - clock_read_real(CLOCK_MONOTONIC);
@@ -45,8 +46,8 @@ static bool descriptor_wait(int descriptor, short events, tw_duration deadline)
 
 		if (left <= 0)
 			return false;
-		if (ppoll(&waited, 1, &time, NULL) > 0)
-			return true;
+		if (ppoll(waited, 2, &time, NULL) > 0)
+			return !waited[1].revents;
 	}
 }
 
@@ -136,7 +137,7 @@ bool stream_write(struct stream *stream, const char *data, size_t size, tw_durat
 		*some |= sent > 0;
 		data += sent;
 		size -= (size_t)sent;
-		if (!sent && !descriptor_wait(stream->descriptor, events, deadline))
+		if (!sent && !stream_wait(stream, events, deadline))
 			return stream_break(stream, "the server accepts no data");
 	}
 	return true;
@@ -148,7 +149,7 @@ ssize_t stream_read(struct stream *stream, char *data, size_t room, tw_duration 
 		short events;
 		ssize_t got = read_some(stream, data, room, &events);
 
-		if (got || !deadline || !descriptor_wait(stream->descriptor, events, deadline))
+		if (got || !deadline || !stream_wait(stream, events, deadline))
 			return got;
 	}
 }
@@ -171,58 +172,61 @@ static void options_set(int descriptor, int family)
 				 sizeof(options[i].value));
 }
 
-/* Connects a new socket. Returns -1 with errno if it cannot. */
-static int socket_connect(const struct sockaddr *address, socklen_t size, tw_duration deadline)
+/* Connects a new socket. Returns false with errno if it cannot. */
+static bool socket_connect(struct stream *stream, const struct sockaddr *address, socklen_t size,
+			   tw_duration deadline)
 {
 	int descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int reason = 0;
 	socklen_t reason_size = sizeof(reason);
 
+	stream->descriptor = descriptor;
 	if (descriptor < 0)
-		return -1;
+		return false;
 	options_set(descriptor, address->sa_family);
 	if (connect(descriptor, address, size) == 0)
-		return descriptor;
+		return true;
 	reason = errno;
 	if (reason == EINPROGRESS) {
-		if (!descriptor_wait(descriptor, POLLOUT, deadline))
+		if (!stream_wait(stream, POLLOUT, deadline))
 			reason = ETIMEDOUT;
 		else
 			getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &reason, &reason_size);
 	}
 	if (!reason)
-		return descriptor;
+		return true;
 	close(descriptor);
+	stream->descriptor = -1;
 	errno = reason;
-	return -1;
+	return false;
 }
 
 static const struct timespec queue_pause = {.tv_nsec = 5 * TW_MILLISECOND};
 
-static int unix_connect(const char *path, tw_duration deadline)
+static bool unix_connect(struct stream *stream, const char *path, tw_duration deadline)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%.107s", path);
 	for (;;) {
-		int descriptor = socket_connect((const struct sockaddr *)&address, sizeof(address),
-						deadline);
+		bool fine = socket_connect(stream, (const struct sockaddr *)&address,
+					   sizeof(address), deadline);
 
 		/* The server's queue is full, and no event reports room in it. */
-		if (descriptor >= 0 || errno != EAGAIN ||
-		    clock_read_real(CLOCK_MONOTONIC) >= deadline)
-			return descriptor;
+		if (fine || errno != EAGAIN || clock_read_real(CLOCK_MONOTONIC) >= deadline)
+			return fine;
 		nanosleep(&queue_pause, NULL);
 	}
 }
 
 /* Tries the host's addresses in their order. *reason becomes the error of the last one. */
-static int host_connect(const struct address *address, tw_duration deadline, const char **reason)
+static bool host_connect(struct stream *stream, const struct address *address, tw_duration deadline,
+			 const char **reason)
 {
 	const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
 	struct addrinfo *found;
 	char service[8];
-	int descriptor = -1;
+	bool fine = false;
 	int left = 0;
 	int failed;
 
@@ -230,22 +234,22 @@ static int host_connect(const struct address *address, tw_duration deadline, con
 	failed = getaddrinfo(address->host, service, &wanted, &found);
 	if (failed) {
 		*reason = gai_strerror(failed);
-		return -1;
+		return false;
 	}
 	for (const struct addrinfo *at = found; at; at = at->ai_next)
 		left++;
 	errno = ETIMEDOUT;
-	for (const struct addrinfo *at = found; at && descriptor < 0; at = at->ai_next) {
+	for (const struct addrinfo *at = found; at && !fine; at = at->ai_next) {
 		tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 
 		/* A silent address leaves time for the others. */
-		descriptor = socket_connect(at->ai_addr, at->ai_addrlen,
-					    now + (deadline - now) / left--);
+		fine = socket_connect(stream, at->ai_addr, at->ai_addrlen,
+				      now + (deadline - now) / left--);
 	}
-	if (descriptor < 0)
+	if (!fine)
 		*reason = strerror(errno);
 	freeaddrinfo(found);
-	return descriptor;
+	return fine;
 }
 
 static enum tw_status handshake(struct stream *stream, const struct address *address,
@@ -266,7 +270,7 @@ static enum tw_status handshake(struct stream *stream, const struct address *add
 				error,
 				tls_distrusts(stream->tls) ? TW_REDIS_UNFIT : TW_REDIS_UNREACHABLE,
 				"%.100s:%d: TLS: %s", address->host, address->port, stream->reason);
-	} while (descriptor_wait(stream->descriptor, events, deadline));
+	} while (stream_wait(stream, events, deadline));
 	return error_set(error, TW_REDIS_UNREACHABLE,
 			 "%.100s:%d: TLS: the handshake timed out: is this a TLS port?",
 			 address->host, address->port);
@@ -282,9 +286,10 @@ struct stream *stream_open(const struct settings *settings, const struct address
 		error_set(error, TW_NO_MEMORY, "out of memory");
 		return NULL;
 	}
-	stream->descriptor = address->port ? host_connect(address, deadline, &reason)
-					   : unix_connect(address->host, deadline);
-	if (stream->descriptor < 0) {
+	stream->settings = settings;
+	stream->descriptor = -1;
+	if (!(address->port ? host_connect(stream, address, deadline, &reason)
+			    : unix_connect(stream, address->host, deadline))) {
 		error_set(error, TW_REDIS_UNREACHABLE, "%.150s:%d: %s", address->host,
 			  address->port, reason ? reason : strerror(errno));
 		goto failed;

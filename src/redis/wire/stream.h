@@ -18,6 +18,7 @@ struct ssl_st;
 enum { REASON_SIZE = 128 };
 
 struct stream {
+	const struct settings *settings;
 	int descriptor;
 	struct ssl_st *tls; /* NULL without TLS */
 	bool answered;      /* something was read */
@@ -26,8 +27,8 @@ struct stream {
 };
 
 /*
- * Connects. Only the look-up of a name may take longer than the deadline. Returns NULL with one of
- * these errors:
+ * Connects. Only the look-up of a name may take longer than the deadline. The settings must outlive
+ * the stream. Returns NULL with one of these errors:
  *   TW_REDIS_UNREACHABLE  no address answers
  *   TW_REDIS_UNFIT        the server's certificate is not trusted
  *   TW_NO_MEMORY          out of memory

@@ -1,134 +1,215 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hints.c has a connection of its own, because one that has subscribed can do nothing else. In a
- * cluster every node gets the messages of all, so one is enough. If it is gone the next is tried. A
- * dial (dial.h) makes it beside the loop, to a node that the router is connected to; without such a
- * node the router's attempts are enough.
+ * hints.c has a thread and a connection of its own, because one that has subscribed can do nothing
+ * else. In a cluster every node gets the messages of all, so one is enough. If it is gone the next
+ * is tried, of those that the router is connected to; without such a node the router's attempts are
+ * enough.
  *
  * A node that vanishes is noticed by the keepalive of its socket (stream.c). Until then, and while
  * it is silent, hints are missed, and the polls of shards find what is due (worker_shards.c).
  */
 #include "hints.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
 
 static const tw_duration retry_time = TW_SECOND;
 /* A server that refuses is tried this rarely: it logs each refusal, and rights do not change
  * soon. */
 static const tw_duration retry_refused = 5 * TW_MINUTE;
 
-bool hints_are_connected(const struct hints *hints)
+static void news_end(struct hints *hints)
 {
-	return connection_is_open(&hints->connection);
+	bool rings = !hints->heard.any;
+
+	hints->heard.any = true;
+	pthread_mutex_unlock(&hints->lock);
+	if (rings)
+		mailbox_ring(hints->mailbox);
 }
 
-int hints_descriptor(const struct hints *hints)
+/* Notes whether hints come from now on, and a new refusal of them. */
+static void connected_note(struct hints *hints, bool connected,
+			   const struct tw_redis_error *refusal)
 {
-	return connection_descriptor(&hints->connection);
+	pthread_mutex_lock(&hints->lock);
+	hints->heard.missed |= connected != hints->heard.connected;
+	hints->heard.connected = connected;
+	if (refusal)
+		hints->heard.refusal = *refusal;
+	news_end(hints);
 }
 
-tw_duration hints_due_at(const struct hints *hints)
+static void hint_note(struct hints *hints, const struct hint *hint)
 {
-	return hints->dial.under_way || hints_are_connected(hints) ? TW_FOREVER : hints->retry_at;
+	struct heard *heard = &hints->heard;
+
+	pthread_mutex_lock(&hints->lock);
+	if (heard->count < HINTS_MAX)
+		heard->hints[heard->count++] = *hint;
+	else
+		heard->missed = true;
+	news_end(hints);
 }
 
-void hints_end(struct hints *hints)
+bool hints_take(struct hints *hints, struct heard *heard)
 {
-	dial_end(&hints->dial);
-	connection_close(&hints->connection);
-}
-
-/* Returns the next node that the router is connected to and that owes it no reply; NULL if there
- * is none. */
-static const struct node *node_choose(struct hints *hints, const struct node_map *map)
-{
-	for (size_t i = 0; i < map->count; i++) {
-		const struct node *node = map->nodes[hints->node++ % map->count];
-
-		if (connection_is_open(&node->connection) && !node->first)
-			return node;
+	pthread_mutex_lock(&hints->lock);
+	heard->any = hints->heard.any;
+	if (heard->any) {
+		*heard = hints->heard;
+		hints->heard.any = hints->heard.missed = false;
+		hints->heard.refusal.status = TW_OK;
+		hints->heard.count = 0;
 	}
-	return NULL;
+	pthread_mutex_unlock(&hints->lock);
+	return heard->any;
 }
 
-/* Begins to connect and subscribe. Each channel has a reply; those after the first are read as
- * messages that are no hints. */
-static void connect_begin(struct hints *hints, struct mailbox *mailbox, tw_duration now)
+/* Finds the address of the next node that the router is connected to, one without a leader if
+ * there is any. Returns false if there is none. */
+static bool address_choose(struct hints *hints, struct router *router, struct address *address)
+{
+	const struct node *chosen = NULL;
+
+	pthread_mutex_lock(&router->lock);
+	for (size_t i = 0; i < router->map.count && (!chosen || chosen->led); i++) {
+		const struct node *node = router->map.nodes[hints->node++ % router->map.count];
+
+		if (node->open)
+			chosen = node;
+	}
+	if (chosen)
+		*address = chosen->address;
+	pthread_mutex_unlock(&router->lock);
+	return chosen;
+}
+
+/* Subscribes to the hints of all namespaces. Each channel has a reply; those after the first are
+ * read as messages that are no hints. */
+static enum tw_status subscribe(struct hints *hints, struct tw_redis_error *error)
+{
+	const char *words[1 + TW_REDIS_SOURCES_MAX] = {"SUBSCRIBE"};
+	enum tw_status status = TW_OK;
+	redisReply *reply;
+
+	for (size_t i = 0; i < hints->count; i++)
+		words[1 + i] = hints->spaces[i]->space.channel;
+	reply = connection_ask(&hints->connection, (int)(1 + hints->count), words, error);
+	if (!reply)
+		status = error->status;
+	else if (reply->type == REDIS_REPLY_ERROR)
+		status = error_set(error, server_error_status(reply->str), "%s", reply->str);
+	else if (reply->type != REDIS_REPLY_ARRAY)
+		status = error_set(error, TW_REDIS_FAILED, "the reply to SUBSCRIBE is no array");
+	freeReplyObject(reply);
+	return status;
+}
+
+/* Connects to a node and subscribes. Returns whether that was done. */
+static bool hints_connect(struct hints *hints)
 {
 	struct access *access = hints->spaces[0]->access;
-	const struct node *node = node_choose(hints, &access->router.map);
-
-	hints->retry_at = now + retry_time;
-	if (!node)
-		return;
-	hints->words[0] = "SUBSCRIBE";
-	for (size_t i = 0; i < hints->count; i++)
-		hints->words[1 + i] = hints->spaces[i]->space.channel;
-	dial_begin(&hints->dial, &access->settings, &node->address, (int)(1 + hints->count),
-		   hints->words, mailbox);
-}
-
-static const struct tw_redis_error *connect_end(struct hints *hints, tw_duration now)
-{
-	const struct attempt *attempt = &hints->dial.attempt;
+	struct tw_redis_error error = {0};
 	bool was_refused = hints->refused;
+	struct address address;
+	enum tw_status status;
 
-	hints->connection = attempt->connection;
-	hints->dial.attempt.connection = (struct connection){0};
-	hints->refused = hints->dial.refused;
-	if (hints->refused)
-		hints->retry_at = now + retry_refused;
-	return hints->refused && !was_refused ? &attempt->error : NULL;
-}
-
-const struct tw_redis_error *hints_tend(struct hints *hints, struct mailbox *mailbox,
-					tw_duration now)
-{
-	if (hints->dial.under_way)
-		return dial_take(&hints->dial) ? connect_end(hints, now) : NULL;
-	if (!hints_are_connected(hints) && now >= hints->retry_at)
-		connect_begin(hints, mailbox, now);
-	return NULL;
+	hints->refused = false;
+	if (!address_choose(hints, &access->router, &address) ||
+	    connection_open(&hints->connection, &access->settings, &address, false, &error) !=
+		    TW_OK)
+		return false;
+	status = subscribe(hints, &error);
+	hints->refused = status == TW_REDIS_REFUSED;
+	if (status == TW_OK)
+		return true;
+	connection_close(&hints->connection);
+	if (hints->refused && !was_refused)
+		connected_note(hints, false, &error);
+	return false;
 }
 
 /* Finds the place of the channel. Returns false if it is none of ours. */
-static bool place_find(struct hints *hints, const char *channel)
+static bool place_find(const struct hints *hints, const char *channel, size_t *place)
 {
-	for (hints->place = 0; hints->place < hints->count; hints->place++)
-		if (!strcmp(channel, hints->spaces[hints->place]->space.channel))
+	for (*place = 0; *place < hints->count; ++*place)
+		if (!strcmp(channel, hints->spaces[*place]->space.channel))
 			return true;
 	return false;
 }
 
 /* Reads ["message", channel, "SHARD MICROSECONDS"]. */
-static bool message_read(struct hints *hints, const redisReply *reply, unsigned *shard,
-			 tw_duration *wait)
+static bool message_read(const struct hints *hints, const redisReply *reply, struct hint *hint)
 {
 	long long wait_us;
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
 	    reply->element[1]->type != REDIS_REPLY_STRING ||
 	    reply->element[2]->type != REDIS_REPLY_STRING ||
-	    !place_find(hints, reply->element[1]->str) ||
-	    sscanf(reply->element[2]->str, "%u %lld", shard, &wait_us) != 2 || wait_us < 0 ||
+	    !place_find(hints, reply->element[1]->str, &hint->place) ||
+	    sscanf(reply->element[2]->str, "%u %lld", &hint->shard, &wait_us) != 2 || wait_us < 0 ||
 	    wait_us > TW_HOUR / TW_MICROSECOND)
 		return false;
-	*wait = wait_us * TW_MICROSECOND;
+	hint->wait = wait_us * TW_MICROSECOND;
 	return true;
 }
 
-bool hints_next(struct hints *hints, unsigned *shard, tw_duration *wait)
+/* Takes hints until the connection is closed. */
+static void hints_read(struct hints *hints)
 {
 	redisReply *reply;
+	struct hint hint;
 
-	while (hints_are_connected(hints) && (reply = connection_poll(&hints->connection, NULL))) {
-		bool fine = message_read(hints, reply, shard, wait);
-
+	connected_note(hints, true, NULL);
+	/* A message may come at any time. */
+	hints->connection.reply_timeout = TW_FOREVER;
+	while ((reply = connection_read(&hints->connection, NULL))) {
+		if (message_read(hints, reply, &hint))
+			hint_note(hints, &hint);
 		freeReplyObject(reply);
-		if (fine)
-			return true;
 	}
+	connected_note(hints, false, NULL);
+}
+
+/* Waits until that time. Returns false if the connections are to stop. */
+static bool pause_until(const struct hints *hints, tw_duration at)
+{
+	struct pollfd stop = {.fd = hints->spaces[0]->access->settings.stop, .events = POLLIN};
+	tw_duration left = time_left(at, clock_read_real(CLOCK_MONOTONIC));
+	const struct timespec time = {left / TW_SECOND, left % TW_SECOND};
+
+	return ppoll(&stop, 1, &time, NULL) <= 0;
+}
+
+static void *hints_run(void *argument)
+{
+	struct hints *hints = argument;
+	tw_duration begun;
+
+	do {
+		begun = clock_read_real(CLOCK_MONOTONIC);
+		if (hints_connect(hints))
+			hints_read(hints);
+	} while (pause_until(hints, begun + (hints->refused ? retry_refused : retry_time)));
+	return NULL;
+}
+
+bool hints_begin(struct hints *hints)
+{
+	pthread_mutex_init(&hints->lock, NULL);
+	if (thread_start(&hints->thread, hints_run, hints, "redis", "hints", NULL) == 0)
+		return true;
+	pthread_mutex_destroy(&hints->lock);
 	return false;
+}
+
+void hints_end(struct hints *hints)
+{
+	pthread_join(hints->thread.id, NULL);
+	pthread_mutex_destroy(&hints->lock);
 }

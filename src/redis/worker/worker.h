@@ -14,7 +14,6 @@
 #include "base/fork_guard.h"
 #include "base/thread.h"
 #include "callbacks.h"
-#include "dial.h"
 #include "redis/client/client.h"
 #include "handlers.h"
 #include "hints.h"
@@ -39,7 +38,9 @@ struct step {
 	struct list link;  /* in the list of steps under way */
 	tw_duration begun; /* monotonic */
 	bool under_way;
+	bool posted; /* the router has the eval */
 	struct eval eval;
+	struct tw_redis_error error; /* why it failed */
 	struct list leases;
 	struct run_list runs;
 };
@@ -51,9 +52,8 @@ struct worker_shard {
 	unsigned number;
 	unsigned slot; /* in a cluster */
 
-	size_t asked;                /* its own steps under way; it begins none meanwhile */
-	bool is_free;                /* it may begin steps in this turn */
-	struct tw_redis_error error; /* its last failed step's */
+	size_t asked; /* its own steps under way; it begins none meanwhile */
+	bool is_free; /* it may begin steps in this turn */
 
 	tw_duration look_at; /* monotonic; when it becomes due, or 0 if it is due */
 	struct tw_timer timer;
@@ -125,14 +125,20 @@ struct tw_redis_worker {
 	tw_duration begun;      /* monotonic */
 	size_t source_count;
 
+	/* Any thread may use the router. Its lock guards the rest of these. */
+	struct router *router; /* for all sources */
+	struct caller caller;  /* has all steps; the leaders are its threads */
+	bool rung;             /* the main thread has been notified of a step's end */
+	bool leaders_end;
+
 	/* The main thread alone uses these. */
-	struct router *router;  /* for all sources */
+	struct leader *leaders; /* the last one started */
+	size_t leader_count;
 	struct tw_wheel *wheel; /* when to look at shards and to extend leases; driven here */
-	struct hints hints;
 	struct tw_redis *spaces[TW_REDIS_SOURCES_MAX]; /* the handles of the sources */
-	size_t first_source;    /* modulo their number, the one that has room first */
+	size_t first_source; /* modulo their number, the one that has room first */
+	bool hints_come;
 	struct list asked;      /* the steps under way */
-	struct list dials;      /* node dials */
 	struct trouble trouble; /* Redis is away */
 	struct trouble failure; /* a script fails; the others go on */
 	struct feed feeds[FEEDS];
@@ -148,7 +154,8 @@ struct tw_redis_worker {
 	enum stop_stage stop_stage;
 	tw_duration stop_at; /* monotonic; the end of the grace, then of the breaking */
 
-	/* Any of our threads may use the runners. */
+	/* Any of our threads may use the runners and the hints. */
+	struct hints hints;
 	struct handlers handlers;
 	struct callbacks callbacks;
 	struct mailbox mailbox;
@@ -210,14 +217,14 @@ void batch_extend(struct batch *batch);
 /* Notes that the batch has a lease since `begun`, to extend when a third of it has passed. */
 void batch_leased(struct batch *batch, tw_duration begun);
 
-/* ---- worker_nodes.c: connecting beside the loop, and whether Redis is away ---- */
+/* ---- worker_nodes.c: the threads that lead nodes, and whether Redis is away ---- */
 
-/* Begins to connect the nodes that steps wait for. */
-void nodes_connect(struct tw_redis_worker *worker);
-/* Takes the results of ended dials. Returns whether there was any. */
-bool nodes_take(struct tw_redis_worker *worker);
-/* Waits for the threads that connect. */
-void nodes_end(struct tw_redis_worker *worker);
+/* Starts the first thread that leads nodes. Returns false if it can't. */
+bool leaders_begin(struct tw_redis_worker *worker);
+/* Gives evals to the router, and starts further threads, as many as there are nodes. */
+void leaders_post(struct tw_redis_worker *worker, struct eval *evals);
+/* Breaks off all waits for Redis, and waits for the threads. */
+void leaders_end(struct tw_redis_worker *worker);
 /* Notes the end of a step, and calls the hooks if that is news. */
 void worker_note_step(struct tw_redis_worker *worker, struct step *step);
 /* Calls the hook for an error that the worker works around. */
@@ -225,8 +232,8 @@ void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *
 
 /* ---- worker_turn.c, worker_loop.c: the main thread ---- */
 
-/* Sends the steps that are due to the nodes that owe nothing, and takes the replies that have come.
- * Returns whether there was anything to do. */
+/* Takes the steps that have ended, and begins those that are due at nodes without any. Returns
+ * whether there was anything to do. */
 bool worker_turn(struct tw_redis_worker *worker);
 /* Prepares the turns. This comes before the first one. */
 void worker_turn_init(struct tw_redis_worker *worker);

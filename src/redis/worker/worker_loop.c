@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker_loop.c is the main thread's loop. The wheel runs what is due (shards to look at, leases to
- * extend), ended runs are taken from the runners, hints are read, a turn sends its steps to the
- * nodes that owe nothing and takes their replies, and the thread sleeps if there was nothing to do.
+ * extend), ended runs and hints are taken, a turn takes the steps that have ended and begins
+ * others, and the thread sleeps if there was nothing to do.
  *
  * A stop ends claims and gives back the runs that have not begun. The loop goes on until no run is
  * held and no reply is owed, because a claim may still bring tasks. When the grace is over
@@ -34,37 +34,31 @@ static bool collect(struct tw_redis_worker *worker)
 	return any;
 }
 
-static void hint_take(struct source *source, unsigned shard, tw_duration wait)
+static void hint_take(struct source *source, const struct hint *hint)
 {
 	source->stats.hints++;
-	if (shard < source->shard_count)
-		shard_look_in(&source->shards[shard], wait);
+	if (hint->shard < source->shard_count)
+		shard_look_in(&source->shards[hint->shard], hint->wait);
 }
 
 static bool hear(struct tw_redis_worker *worker)
 {
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	bool was_connected = hints_are_connected(&worker->hints);
-	const struct tw_redis_error *refusal;
 	struct tw_redis_error error;
-	bool any = false;
-	tw_duration wait;
-	unsigned shard;
+	struct heard heard;
 
-	while (hints_next(&worker->hints, &shard, &wait)) {
-		any = true;
-		hint_take(&worker->sources[worker->hints.place], shard, wait);
-	}
-	refusal = hints_tend(&worker->hints, &worker->mailbox, now);
-	if (refusal) {
-		error_set(&error, refusal->status,
-			  "hints can't be received, so every shard is polled: %s", refusal->text);
+	if (!hints_take(&worker->hints, &heard))
+		return false;
+	worker->hints_come = heard.connected;
+	for (size_t i = 0; i < heard.count; i++)
+		hint_take(&worker->sources[heard.hints[i].place], &heard.hints[i]);
+	if (heard.refusal.status != TW_OK) {
+		error_set(&error, heard.refusal.status,
+			  "hints can't be received, so every shard is polled: %s",
+			  heard.refusal.text);
 		worker_notice(worker, &error);
 	}
-	if (hints_are_connected(&worker->hints) == was_connected)
-		return any;
 	/* Hints may have been missed, and the poll interval changes. */
-	for (size_t i = 0; i < worker->source_count; i++)
+	for (size_t i = 0; i < worker->source_count && heard.missed; i++)
 		for (unsigned k = 0; k < worker->sources[i].shard_count; k++)
 			shard_look_in(&worker->sources[i].shards[k], 0);
 	return true;
@@ -148,7 +142,7 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	if (worker->stop_stage == STOP_NONE)
 		return false;
 	is_over = clock_read_real(CLOCK_MONOTONIC) >= worker->stop_at;
-	owed = router_is_owed(worker->router);
+	owed = !list_is_empty(&worker->asked);
 	if ((worker->held || owed) && worker->stop_stage == STOP_ASKED && is_over) {
 		stop_break(worker);
 		is_over = false;
@@ -176,19 +170,13 @@ static tw_duration earlier(tw_duration time, tw_duration at)
 
 static void sleep_until(struct tw_redis_worker *worker, tw_duration until)
 {
-	struct pollfd descriptors[2 + NODES_MAX];
-	tw_duration overdue_at = TW_FOREVER;
-	nfds_t count = 2 + router_descriptors(worker->router, descriptors + 2, &overdue_at);
+	struct pollfd mailbox = {.fd = worker->mailbox.descriptor, .events = POLLIN};
 	struct timespec time;
 
-	descriptors[0] = (struct pollfd){.fd = worker->mailbox.descriptor, .events = POLLIN};
-	descriptors[1] = (struct pollfd){.fd = hints_descriptor(&worker->hints), .events = POLLIN};
-	until = earlier(until, overdue_at);
-	until = earlier(until, hints_due_at(&worker->hints));
 	if (worker->stop_stage != STOP_NONE)
 		until = earlier(until, worker->stop_at);
 	time = (struct timespec){until / TW_SECOND, until % TW_SECOND};
-	ppoll(descriptors, count, &time, NULL);
+	ppoll(&mailbox, 1, &time, NULL);
 }
 
 void *worker_thread(void *argument)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker_nodes.c connects the nodes that steps wait for, each on a thread of its own (dial.h), and
- * notifies the program when Redis is away.
+ * worker_nodes.c has the threads that lead nodes (router.c), as many as there are nodes, and
+ * notifies the program when Redis is away. If a thread can't be started the others do its work.
  *
  * The worker is in trouble from a step that failed until that step succeeds. The successes of other
  * nodes or scripts do not end it. If the node was away, any step of that node ends it. One trouble
@@ -12,90 +12,106 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
-/* A node dial connects one node. */
-struct node_dial {
-	struct list link;
-	struct node *node;
-	struct dial dial;
+struct leader {
+	struct thread thread;
+	struct leader *next;
 };
 
-static void dial_take_node(struct tw_redis_worker *worker, struct node *node,
-			   const struct attempt *attempt)
+static void *leader_run(void *argument)
 {
-	node->connecting = false;
-	node_take_attempt(&worker->router->map, node, attempt);
-	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
-		struct eval *eval = &list_entry(at, struct step, link)->eval;
+	struct tw_redis_worker *worker = argument;
+	struct router *router = worker->router;
+	struct caller *caller = &worker->caller;
 
-		if (eval->needs == node)
-			router_settle(worker->router, eval);
-	}
-}
-
-bool nodes_take(struct tw_redis_worker *worker)
-{
-	struct list *next;
-	bool any = false;
-
-	for (struct list *at = worker->dials.next; at != &worker->dials; at = next) {
-		struct node_dial *dial = list_entry(at, struct node_dial, link);
-
-		next = at->next;
-		if (!dial_take(&dial->dial))
+	pthread_mutex_lock(&router->lock);
+	while (!worker->leaders_end) {
+		if (router_serve(router))
 			continue;
-		list_remove(at);
-		dial_take_node(worker, dial->node, &dial->dial.attempt);
-		free(dial);
-		any = true;
+		caller->waiting++;
+		condition_wait(&caller->wake, &router->lock, TW_FOREVER);
+		caller->waiting--;
 	}
-	return any;
+	pthread_mutex_unlock(&router->lock);
+	return NULL;
 }
 
-static void node_connect_beside(struct tw_redis_worker *worker, struct node *node)
+static bool leader_start(struct tw_redis_worker *worker)
 {
-	struct node_dial *dial = calloc(1, sizeof(*dial));
+	struct leader *leader = calloc(1, sizeof(*leader));
 
-	if (!dial) {
-		struct attempt none = {.address = node->address, .status = TW_NO_MEMORY};
-
-		error_set(&none.error, TW_NO_MEMORY, "out of memory");
-		dial_take_node(worker, node, &none);
-		return;
+	if (!leader || thread_start(&leader->thread, leader_run, worker, "redis", "node", NULL)) {
+		free(leader);
+		return false;
 	}
-	node->connecting = true;
-	dial->node = node;
-	list_append(&worker->dials, &dial->link);
-	dial_begin(&dial->dial, worker->router->settings, &node->address, 0, NULL,
-		   &worker->mailbox);
+	leader->next = worker->leaders;
+	worker->leaders = leader;
+	worker->leader_count++;
+	return true;
 }
 
-void nodes_connect(struct tw_redis_worker *worker)
+/* The router's lock is held. */
+static void step_has_ended(void *context)
 {
-	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
-		struct node *node = list_entry(at, struct step, link)->eval.needs;
+	struct tw_redis_worker *worker = context;
 
-		if (node && !node->connecting)
-			node_connect_beside(worker, node);
-	}
+	if (!worker->rung)
+		mailbox_ring(&worker->mailbox);
+	worker->rung = true;
 }
 
-void nodes_end(struct tw_redis_worker *worker)
+bool leaders_begin(struct tw_redis_worker *worker)
 {
-	struct list *link;
-
-	while ((link = list_take_first(&worker->dials))) {
-		struct node_dial *dial = list_entry(link, struct node_dial, link);
-
-		dial_end(&dial->dial);
-		free(dial);
-	}
+	worker->caller = (struct caller){.ended = step_has_ended, .context = worker};
+	condition_init(&worker->caller.wake);
+	if (leader_start(worker))
+		return true;
+	pthread_cond_destroy(&worker->caller.wake);
+	return false;
 }
 
-static struct node *step_node(const struct tw_redis_worker *worker, const struct step *step)
+void leaders_post(struct tw_redis_worker *worker, struct eval *evals)
 {
-	return node_map_of_slot(&worker->router->map,
-				space_slot(step->eval.space, step->eval.shard));
+	struct router *router = worker->router;
+	size_t nodes;
+
+	pthread_mutex_lock(&router->lock);
+	nodes = router->map.count;
+	/* The main thread looks at the steps again in this turn. */
+	worker->rung = true;
+	pthread_mutex_unlock(&router->lock);
+	router_post(router, &worker->caller, evals);
+	while (worker->leader_count < nodes && leader_start(worker))
+		continue;
+}
+
+void leaders_end(struct tw_redis_worker *worker)
+{
+	struct leader *leader;
+
+	eventfd_write(worker->router->settings->stop, 1);
+	pthread_mutex_lock(&worker->router->lock);
+	worker->leaders_end = true;
+	pthread_cond_broadcast(&worker->caller.wake);
+	pthread_mutex_unlock(&worker->router->lock);
+	while ((leader = worker->leaders)) {
+		worker->leaders = leader->next;
+		pthread_join(leader->thread.id, NULL);
+		free(leader);
+	}
+	pthread_cond_destroy(&worker->caller.wake);
+}
+
+static const struct node *step_node(const struct tw_redis_worker *worker, const struct step *step)
+{
+	struct router *router = worker->router;
+	const struct node *node;
+
+	pthread_mutex_lock(&router->lock);
+	node = node_map_of_slot(&router->map, space_slot(step->eval.space, step->eval.shard));
+	pthread_mutex_unlock(&router->lock);
+	return node;
 }
 
 /* Returns whether the trouble is the step's or its node's. */
@@ -109,12 +125,11 @@ static bool is_trouble_of(const struct tw_redis_worker *worker, const struct tro
 
 /* Notes the step's error. A lease that could not be extended may not come again, so any step of the
  * node ends the trouble. */
-static void trouble_set(struct tw_redis_worker *worker, struct trouble *trouble,
-			const struct step *step, const struct tw_redis_error *error)
+static void trouble_set(struct trouble *trouble, const struct step *step,
+			const struct tw_redis_error *error)
 {
 	trouble->step = step;
-	trouble->of_node = step->eval.away || step->kind == STEP_EXTEND ||
-			   !connection_is_open(&step_node(worker, step)->connection);
+	trouble->of_node = step->eval.away || step->kind == STEP_EXTEND;
 	trouble->error = *error;
 }
 
@@ -149,10 +164,10 @@ static void failure_note(struct tw_redis_worker *worker, const struct step *step
 	if (!failed || (failure->step && !own))
 		return;
 	error_set(&error, step->eval.status, "namespace %s, shard %u: %s",
-		  source->redis->space.name, step->shard->number, step->shard->error.text);
+		  source->redis->space.name, step->shard->number, step->error.text);
 	if (own && !strcmp(error.text, failure->error.text))
 		return;
-	trouble_set(worker, failure, step, &error);
+	trouble_set(failure, step, &error);
 	worker_notice(worker, &error);
 }
 
@@ -160,7 +175,7 @@ static void failure_note(struct tw_redis_worker *worker, const struct step *step
 static void loss_note(struct tw_redis_worker *worker, const struct step *step)
 {
 	const struct eval *eval = &step->eval;
-	const struct tw_redis_error *error = &step->shard->error;
+	const struct tw_redis_error *error = &step->error;
 	struct trouble *trouble = &worker->trouble;
 	bool own = is_trouble_of(worker, trouble, step);
 
@@ -176,14 +191,14 @@ static void loss_note(struct tw_redis_worker *worker, const struct step *step)
 		if (trouble->step && (!own || !strcmp(error->text, trouble->error.text)))
 			return;
 		worker->stats.losses += !trouble->step;
-		trouble_set(worker, trouble, step, error);
+		trouble_set(trouble, step, error);
 		connection_tell(worker, error);
 	}
 }
 
 void worker_note_step(struct tw_redis_worker *worker, struct step *step)
 {
-	step->shard->error.status = step->eval.status;
+	step->error.status = step->eval.status;
 	failure_note(worker, step);
 	loss_note(worker, step);
 }

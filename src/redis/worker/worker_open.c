@@ -2,12 +2,14 @@
 /*
  * worker_open.c starts and stops a worker. It has these threads:
  *
- *   main       talks to Redis: claims, acknowledges, extends leases, listens to hints. It drives a
- *              wheel of its own (TW_DRIVE_CALLER), so all timers run there and need no lock.
+ *   main       decides: claims, acknowledges, extends leases. It drives a wheel of its own
+ *              (TW_DRIVE_CALLER), so all timers run there and need no lock.
+ *   nodes      talk to Redis, one for each of its nodes
+ *   hints      listens to hints
  *   callbacks  HTTP requests
  *   handlers   the user's function
  *
- * Only the main thread uses Redis. Running tasks go on while Redis is away or slow.
+ * Running tasks go on while Redis is away or slow.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -106,7 +108,6 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	enum tw_status status;
 
 	list_init(&worker->asked);
-	list_init(&worker->dials);
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
 		goto no_wheel;
@@ -116,10 +117,20 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	status = runners_start(worker);
 	if (status != TW_OK)
 		goto no_runners;
+	status = TW_SYSTEM;
+	if (!leaders_begin(worker))
+		goto no_leaders;
+	if (!hints_begin(&worker->hints))
+		goto no_hints;
 	if (thread_start(&worker->thread, worker_thread, worker, "redis", "worker",
 			 &worker->handlers.setup) == 0)
 		return TW_OK;
-	status = TW_SYSTEM;
+	leaders_end(worker);
+	hints_end(&worker->hints);
+	goto no_leaders;
+no_hints:
+	leaders_end(worker);
+no_leaders:
 	runners_stop(worker);
 no_runners:
 	mailbox_destroy(&worker->mailbox);
@@ -241,7 +252,7 @@ enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker)
 			continue;
 	pthread_join(worker->thread.id, NULL);
 	runners_stop(worker);
-	nodes_end(worker);
+	leaders_end(worker);
 	hints_end(&worker->hints);
 	mailbox_destroy(&worker->mailbox);
 	tw_destroy(worker->wheel);

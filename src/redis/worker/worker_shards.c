@@ -25,8 +25,7 @@ void shard_look_in(struct worker_shard *shard, tw_duration wait)
 {
 	struct tw_redis_worker *worker = shard->source->worker;
 	struct tw_wheel *wheel = worker->wheel;
-	tw_duration poll =
-		hints_are_connected(&worker->hints) ? poll_with_hints : worker->options.poll;
+	tw_duration poll = worker->hints_come ? poll_with_hints : worker->options.poll;
 	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	tw_duration at = wait > 0 ? time_add(now, wait < poll ? wait : poll) : 0;
 

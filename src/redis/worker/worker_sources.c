@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 static const char *name_of(const struct tw_redis_source *source)
 {
@@ -111,11 +113,22 @@ static enum tw_status list_open(struct tw_redis_worker *worker, const struct tw_
 		status = source_open(source, &list[i], &own, error);
 		worker->spaces[i] = source->redis;
 	}
-	worker->hints.spaces = worker->spaces;
-	worker->hints.count = count;
-	if (status == TW_OK)
-		worker->router = &worker->sources[0].redis->access->router;
 	return status;
+}
+
+/* Gives the connections a descriptor by which their waits are broken off. */
+static enum tw_status router_take(struct tw_redis_worker *worker, struct tw_redis_error *error)
+{
+	struct access *access = worker->sources[0].redis->access;
+
+	access->settings.stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (access->settings.stop < 0)
+		return error_set(error, TW_SYSTEM, "%s", tw_status_text(TW_SYSTEM));
+	worker->router = &access->router;
+	worker->hints.spaces = worker->spaces;
+	worker->hints.count = worker->source_count;
+	worker->hints.mailbox = &worker->mailbox;
+	return TW_OK;
 }
 
 enum tw_status sources_open(struct tw_redis_worker *worker,
@@ -137,6 +150,8 @@ enum tw_status sources_open(struct tw_redis_worker *worker,
 	status = list_check(list, count, error);
 	if (status == TW_OK)
 		status = list_open(worker, list, count, &once, error);
+	if (status == TW_OK)
+		status = router_take(worker, error);
 	/* The caller may free its list. */
 	worker->options.sources = NULL;
 	return status;
@@ -144,6 +159,8 @@ enum tw_status sources_open(struct tw_redis_worker *worker,
 
 void sources_close(struct tw_redis_worker *worker)
 {
+	if (worker->router)
+		close(worker->router->settings->stop);
 	for (size_t i = 0; i < worker->source_count; i++) {
 		struct source *source = &worker->sources[i];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker_turn.c sends the steps that are due to the nodes that owe no reply, in one round trip, a
- * turn.
+ * worker_turn.c begins the steps that are due at the nodes without evals, all of a node in one
+ * round trip, a turn.
  *
  * Invariant: a shard begins steps only while none of its own is under way and its node is free. So
  * claims under way bring no more than one turn allowed for each node.
@@ -52,6 +52,7 @@ static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 	step->kind = kind;
 	step->shard = shard;
 	step->under_way = true;
+	step->posted = false;
 	step->begun = clock_read_real(CLOCK_MONOTONIC);
 	shard->asked += kind < STEP_OF_SHARDS;
 	list_append(&worker->asked, &step->link);
@@ -369,7 +370,7 @@ static void finish_read(struct tw_redis_worker *worker, struct step *step)
 		run_list_add(&step->shard->ends, run);
 	}
 	/* Limits may allow more now. */
-	if (status == TW_OK && !hints_are_connected(&worker->hints))
+	if (status == TW_OK && !worker->hints_come)
 		shard_look_in(step->shard, 0);
 }
 
@@ -389,13 +390,26 @@ static void step_read(struct tw_redis_worker *worker, struct step *step)
 		finish_read(worker, step);
 }
 
+/* Notes which shards may begin steps. */
+static void shards_look(struct source *source)
+{
+	struct router *router = source->worker->router;
+
+	pthread_mutex_lock(&router->lock);
+	for (unsigned i = 0; i < source->shard_count; i++) {
+		struct worker_shard *shard = &source->shards[i];
+
+		shard->is_free =
+			!shard->blocked && !shard->asked && router_is_free(router, shard->slot);
+	}
+	pthread_mutex_unlock(&router->lock);
+}
+
 static void step_runs(struct source *source)
 {
 	for (unsigned i = 0; i < source->shard_count; i++) {
 		struct worker_shard *shard = &source->shards[i];
 
-		shard->is_free = !shard->blocked && !shard->asked &&
-				 router_is_free(source->worker->router, shard->slot);
 		if (!shard->is_free)
 			continue;
 		step_extend(shard);
@@ -416,45 +430,65 @@ static void steps_begin(struct tw_redis_worker *worker)
 {
 	const struct list *last = worker->asked.previous;
 
-	for (size_t i = 0; i < worker->source_count; i++)
+	for (size_t i = 0; i < worker->source_count; i++) {
+		shards_look(&worker->sources[i]);
 		step_runs(&worker->sources[i]);
+	}
 	step_takes(worker);
 	/* No turn is made for it. */
 	for (size_t i = 0; i < worker->source_count && worker->asked.previous != last; i++)
 		step_present(&worker->sources[i]);
 }
 
-/* Returns the evals that are to be sent. Each is tried once: what fails comes back later. */
+/* Returns the evals of the steps that have begun. Each is tried once: what fails comes back
+ * later. */
 static struct eval *evals_gather(struct tw_redis_worker *worker)
 {
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-	tw_duration next = TW_FOREVER;
 	struct eval *first = NULL;
 	struct eval **last = &first;
 
 	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
 		struct step *step = list_entry(at, struct step, link);
 
-		step->eval.error = &step->shard->error;
-		step->eval.deadline = now;
-		last = eval_queue(&step->eval, now, last, &next);
+		if (step->posted)
+			continue;
+		step->posted = true;
+		step->eval.error = &step->error;
+		*last = &step->eval;
+		last = &step->eval.next;
 	}
 	return first;
+}
+
+/* Moves the steps that have ended to the list. */
+static void steps_take_ended(struct tw_redis_worker *worker, struct list *ended)
+{
+	struct list *next;
+
+	pthread_mutex_lock(&worker->router->lock);
+	worker->rung = false;
+	for (struct list *at = worker->asked.next; at != &worker->asked; at = next) {
+		next = at->next;
+		if (list_entry(at, struct step, link)->eval.stage != EVAL_ENDED)
+			continue;
+		list_remove(at);
+		list_append(ended, at);
+	}
+	pthread_mutex_unlock(&worker->router->lock);
 }
 
 /* Takes what has come of steps that have ended. Returns whether there were any. */
 static bool steps_end(struct tw_redis_worker *worker)
 {
-	struct list *next;
+	struct list ended;
+	struct list *link;
 	bool any = false;
 
-	for (struct list *at = worker->asked.next; at != &worker->asked; at = next) {
-		struct step *step = list_entry(at, struct step, link);
+	list_init(&ended);
+	steps_take_ended(worker, &ended);
+	while ((link = list_take_first(&ended))) {
+		struct step *step = list_entry(link, struct step, link);
 
-		next = at->next;
-		if (step->eval.stage != EVAL_ENDED)
-			continue;
-		list_remove(at);
 		step->under_way = false;
 		step->shard->asked -= step->kind < STEP_OF_SHARDS;
 		/* The worker does its work without these. */
@@ -483,19 +517,16 @@ static void turn_resize(struct tw_redis_worker *worker)
 
 bool worker_turn(struct tw_redis_worker *worker)
 {
-	bool any = nodes_take(worker);
+	bool any = steps_end(worker);
 	struct eval *evals;
 
+	turn_resize(worker);
 	steps_begin(worker);
 	evals = evals_gather(worker);
-	if (evals || router_is_owed(worker->router)) {
-		tw_duration until = evals ? router_pass_end(worker->router, evals) : 0;
-
-		worker->stats.round_trips += evals != NULL;
-		any |= router_pass(worker->router, evals, until);
+	if (evals) {
+		worker->stats.round_trips++;
+		leaders_post(worker, evals);
+		any |= steps_end(worker);
 	}
-	nodes_connect(worker);
-	any |= steps_end(worker);
-	turn_resize(worker);
 	return any;
 }
