@@ -54,6 +54,7 @@ struct program_option {
 	size_t place;  /* in struct arguments; 0 is the whole of it */
 	int64_t least; /* the least number or duration; for a mode its value */
 	int64_t most;
+	const char *const *names; /* what its value may be; NULL if that is no name */
 };
 
 static bool take_flag(void *place, const struct program_option *option, char *value)
@@ -71,7 +72,7 @@ static bool take_text(void *place, const struct program_option *option, char *va
 	return true;
 }
 
-static bool number_read(const char *value, int64_t least, int64_t most, unsigned *number)
+static bool take_number(void *place, const struct program_option *option, char *value)
 {
 	int64_t found;
 	char *end;
@@ -79,13 +80,8 @@ static bool number_read(const char *value, int64_t least, int64_t most, unsigned
 	if (*value < '0' || *value > '9')
 		return false;
 	found = strtoll(value, &end, 10);
-	*number = (unsigned)found;
-	return !*end && found >= least && found <= most;
-}
-
-static bool take_number(void *place, const struct program_option *option, char *value)
-{
-	return number_read(value, option->least, option->most, place);
+	*(unsigned *)place = (unsigned)found;
+	return !*end && found >= option->least && found <= option->most;
 }
 
 static bool take_duration(void *place, const struct program_option *option, char *value)
@@ -149,16 +145,9 @@ static bool take_mode(void *place, const struct program_option *option, char *va
 	return true;
 }
 
-static bool take_method(void *place, const struct program_option *option, char *value)
+static bool take_name(void *place, const struct program_option *option, char *value)
 {
-	(void)option;
-	return name_read(value, method_names, place);
-}
-
-static bool take_missed(void *place, const struct program_option *option, char *value)
-{
-	(void)option;
-	return name_read(value, missed_names, place);
+	return name_read(value, option->names, place);
 }
 
 /* Adds to a list, which keeps up to `most` values. */
@@ -217,8 +206,11 @@ static bool take_version(void *place, const struct program_option *option, char 
 
 static take_option take_help;
 
+static const char *const durability_names[] = {"server", "disk", "replica", "both", NULL};
+
 /* These are second halves of rows. */
-#define TAKE(take, member, least, most) take, offsetof(struct arguments, member), least, most
+#define TAKE(take, member, least, most) take, offsetof(struct arguments, member), least, most, NULL
+#define NAME(member, names) take_name, offsetof(struct arguments, member), 0, 0, names
 #define FLAG(member) TAKE(take_flag, member, 0, 0)
 #define TEXT(member) TAKE(take_text, member, 0, 0)
 #define NUMBER(member, least, most) TAKE(take_number, member, least, most)
@@ -227,13 +219,15 @@ static take_option take_help;
 
 static const struct program_option table[] = {
 	{"url", "URL", EVERY, "redis[s]://[[user]:password@]host[:port][/database][?...]", take_url,
-	 0, 0, 0},
+	 0, 0, 0, NULL},
 	{"namespace", "NAME", EVERY, "the namespace (default); worker: several, as A,B",
 	 TEXT(redis.name_space)},
 	{"shards", "N", EVERY, "number of shards of a new namespace, up to 1024 (1)",
 	 NUMBER(redis.shards, 1, TW_REDIS_SHARDS_MAX)},
 	{"patience", "TIME", EVERY, "how long to retry while Redis is unavailable (5s)",
 	 TAKE(take_patience, redis.patience, 0, TW_FOREVER)},
+	{"durability", "WHAT", EVERY, "confirm changes by server, disk, replica, both (server)",
+	 NAME(redis.durability, durability_names)},
 	{"allow-eviction", NULL, EVERY, "accept a Redis that may evict tasks",
 	 FLAG(redis.allow_eviction)},
 	{"json", NULL, EVERY, "write JSON, one object per line", FLAG(json)},
@@ -250,7 +244,7 @@ static const struct program_option table[] = {
 	 TAKE(take_mode, task.mode, TW_REDIS_REPLACE, 0)},
 	{"callback", "URL", ADD, "URL to call, http:// or https://", TEXT(task.url)},
 	{"method", "NAME", ADD, "POST, GET, PUT, PATCH, DELETE, HEAD (POST)",
-	 TAKE(take_method, task.method, 0, 0)},
+	 NAME(task.method, method_names)},
 	{"header", "'NAME: VALUE'", ADD, "header of the callback; can be repeated",
 	 LIST(headers, TW_REDIS_HEADER_COUNT_MAX)},
 	{"handler", NULL, ADD, "confirm: no callback, another program's handler runs it",
@@ -268,7 +262,7 @@ static const struct program_option table[] = {
 	 TEXT(task.cron)},
 	{"zone", "NAME", ADD, "time zone of --cron, such as Europe/Berlin (UTC)", TEXT(task.zone)},
 	{"missed", "WHAT", ADD, "for missed due times: one run (one), no run (skip), all (all)",
-	 TAKE(take_missed, task.missed, 0, 0)},
+	 NAME(task.missed, missed_names)},
 	{"every", "TIME", ADD | BIT(COMMAND_STATS),
 	 "period; add: first due after one period, or --at, --in",
 	 DURATION(task.every, TW_MILLISECOND, TW_REDIS_DELAY_MAX)},

@@ -234,10 +234,14 @@ void figures_names(enum figure_scope scope)
 			printf("%*s", width_of(figure), figure->name);
 }
 
-void figures_row(enum figure_scope scope, const void *of)
+void figures_row(enum figure_scope scope, const void *of, bool json)
 {
 	char text[WHEN_SIZE];
 
+	if (json) {
+		show_json(figures_json(scope, of));
+		return;
+	}
 	for (const struct figure *figure = first_of(scope); figure; figure = next_of(figure)) {
 		const char *name = place_of(figure, of);
 

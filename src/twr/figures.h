@@ -62,9 +62,9 @@ enum tw_status figures_ask(struct tw_redis *redis, struct task_figures *figures)
 json_t *figures_json(enum figure_scope scope, const void *of);
 /* Writes "NAME VALUE" of each figure, with the text between two. */
 void figures_write(FILE *out, enum figure_scope scope, const void *of, const char *between);
-/* Writes a line of the figures' names, and one of their values. The scope has a text. */
+/* Writes a line of the figures' names, and one of their values or JSON. The scope has a text. */
 void figures_names(enum figure_scope scope);
-void figures_row(enum figure_scope scope, const void *of);
+void figures_row(enum figure_scope scope, const void *of, bool json);
 /* Writes the rows' metrics, in the format of Prometheus. */
 void figures_metrics(FILE *out, enum figure_scope scope, const struct figure_row *rows,
 		     size_t count);

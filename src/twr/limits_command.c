@@ -17,10 +17,7 @@ static bool row_show(void *context, const char *group, const struct tw_redis_lim
 
 	rate_write(limits, row.rate);
 	strcpy(row.group, group ? group : "");
-	if (arguments->json)
-		show_json(figures_json(FIGURES_OF_LIMITS, &row));
-	else
-		figures_row(FIGURES_OF_LIMITS, &row);
+	figures_row(FIGURES_OF_LIMITS, &row, arguments->json);
 	return !ferror(stdout);
 }
 

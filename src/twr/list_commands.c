@@ -60,14 +60,8 @@ static void show_rows(enum figure_scope scope, const void *rows, size_t size, si
 {
 	if (!json && count)
 		figures_names(scope);
-	for (size_t i = 0; i < count; i++) {
-		const void *row = (const char *)rows + i * size;
-
-		if (json)
-			show_json(figures_json(scope, row));
-		else
-			figures_row(scope, row);
-	}
+	for (size_t i = 0; i < count; i++)
+		figures_row(scope, (const char *)rows + i * size, json);
 }
 
 int command_groups(struct tw_redis *redis, struct arguments *arguments)

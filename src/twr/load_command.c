@@ -17,12 +17,10 @@
 #include "outcome.h"
 #include "show.h"
 #include "task_line.h"
-#include "when.h"
 
 /* A batch has the lines of one of the library's round trips, or a few of the longest ones, tasks
  * whose bytes are all written as \u0000. */
 enum { BATCH = 256, LINE_SIZE_MAX = 2 * 1024 * 1024, BATCH_SIZE_MAX = 2 * LINE_SIZE_MAX };
-static const tw_duration progress_apart = 100 * TW_MILLISECOND;
 
 struct load {
 	struct tw_redis *redis;
@@ -38,7 +36,6 @@ struct load {
 	int exit_code; /* the first refused line's, or the end's */
 	bool ended;    /* Redis is of no use any more */
 	bool has_terminal;
-	tw_duration shown_at; /* monotonic; the last progress */
 
 	/* This is the batch. Adjacent lines of one kind share a call. */
 	struct task_line lines[BATCH];
@@ -57,13 +54,10 @@ static void progress_clear(const struct load *load)
 		fputs("\r\033[K", stderr);
 }
 
-static void progress_show(struct load *load)
+static void progress_show(const struct load *load)
 {
-	tw_duration now = now_read();
-
-	if (!load->has_terminal || (load->shown_at && now - load->shown_at < progress_apart))
+	if (!load->has_terminal)
 		return;
-	load->shown_at = now;
 	progress_clear(load);
 	fprintf(stderr, "twr: line %" PRIu64 ", %" PRIu64 " added, %" PRIu64 " refused",
 		load->number, load->added, load->refused);

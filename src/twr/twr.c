@@ -3,12 +3,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <jansson.h>
 
 #include "arguments.h"
 #include "commands.h"
 #include "outcome.h"
+#include "when.h"
 
 typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
 
@@ -37,6 +39,21 @@ static void *allocate_or_exit(size_t size)
 	return memory;
 }
 
+/* Opens the namespace. Tries for the patience while Redis is unavailable. */
+static enum tw_status open_patiently(struct tw_redis **redis,
+				     const struct tw_redis_options *options,
+				     struct tw_redis_error *error)
+{
+	tw_duration patience = options->patience ? options->patience : 5 * TW_SECOND;
+	tw_duration begun = now_read();
+	enum tw_status status;
+
+	while ((status = tw_redis_open(redis, options, error)) == TW_REDIS_UNREACHABLE &&
+	       now_read() - begun < patience)
+		nanosleep(&(struct timespec){.tv_nsec = 100 * TW_MILLISECOND}, NULL);
+	return status;
+}
+
 static int run(struct arguments *arguments)
 {
 	struct tw_redis_error error = {0};
@@ -50,7 +67,7 @@ static int run(struct arguments *arguments)
 		json_set_alloc_funcs(malloc, free);
 		return command_worker(NULL, arguments);
 	}
-	status = tw_redis_open(&redis, &arguments->redis, &error);
+	status = open_patiently(&redis, &arguments->redis, &error);
 	if (status != TW_OK)
 		return outcome(status, &error);
 	exit_code = key_check(&arguments->task);

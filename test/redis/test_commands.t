@@ -344,7 +344,7 @@ refused
 *at most 1024 patterns*
 
 == A Redis that is not there is 69.
-69$ twr ping --url redis://127.0.0.1:1
+69$ twr ping --url redis://127.0.0.1:1 --patience 0
 69$ twr add a --url redis://127.0.0.1:1 --patience 0
 69$ twr worker --url redis://127.0.0.1:1
 

@@ -319,47 +319,6 @@ TEST(opened, progress_is_shown_only_at_a_terminal)
 	assert_false(twr_said("line 3") || twr_said("\033"));
 }
 
-/* Returns how often it has printed its progress. */
-static int progress_count(const char *text)
-{
-	int count = 0;
-
-	for (const char *at = text; (at = strstr(at, " added, 0 refused\r\033")); at++)
-		count++;
-	return count;
-}
-
-/* The lines come in batches, as they are asked for, until the progress was printed a few times. */
-STORED(opened, progress_is_printed_ten_times_a_second_at_most)
-{
-	enum { REPORTED = 4, BATCH = 256, BATCHES_MAX = 20000 };
-	struct program program;
-	int64_t start;
-	FILE *file;
-
-	unlink(path);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	twr_environment.terminal = &screen;
-	start = wall_clock();
-	program_start(&program, &twr_environment, ARGUMENTS("load", path));
-	file = fopen(path, "w");
-	assert_non_null(file);
-	for (int batches = 0;
-	     progress_count(program_text(&program)) < REPORTED && batches < BATCHES_MAX;
-	     batches++) {
-		for (int i = 0; i < BATCH; i++)
-			fputs("{\"key\":\"a\",\"in\":\"1h\"}\n", file);
-		fflush(file);
-	}
-	fclose(file);
-	assert_int_equal(program_wait(&program), 0);
-	assert_in_range(progress_count(program_text(&program)), REPORTED,
-			1 + (wall_clock() - start) / (100 * TW_MILLISECOND));
-	assert_int_equal(stats_of(fixture->redis).tasks, 1);
-	unlink(path);
-	program_end(&program);
-}
-
 /* Each shard lists a dead letter, which is gone when it is to be dropped. */
 TEST(opened, dead_letter_that_is_gone_meanwhile_is_no_failure)
 {
