@@ -62,6 +62,13 @@ static const struct {
 };
 enum { WAITS = sizeof(waits) / sizeof(waits[0]) };
 
+/* Wakes a thread that waits for the caller, if there is one. */
+static void caller_wake(struct caller *caller)
+{
+	if (caller->waiting)
+		pthread_cond_signal(&caller->wake);
+}
+
 static void eval_end(struct eval *eval, enum tw_status status)
 {
 	struct caller *caller = eval->caller;
@@ -72,7 +79,7 @@ static void eval_end(struct eval *eval, enum tw_status status)
 	if (caller->ended)
 		caller->ended(caller->context);
 	else if (!caller->left)
-		pthread_cond_signal(&caller->wake);
+		caller_wake(caller);
 }
 
 static void eval_stop(struct router *router, struct eval *eval, enum tw_status status)
@@ -102,7 +109,7 @@ static void eval_pause(struct router *router, struct eval *eval)
 	if (eval->retry_at > eval->deadline)
 		eval_stop(router, eval, TW_REDIS_UNREACHABLE);
 	else
-		pthread_cond_signal(&eval->caller->wake);
+		caller_wake(eval->caller);
 }
 
 /* Has it sent after a pause to the node that has its slot then. */
@@ -470,30 +477,26 @@ static void exchange(struct router *router, struct node *node)
 }
 
 /* Connects the node that the caller leads, unless it is connected, or not `connects`. Returns
- * whether it is connected. The lock is held, except meanwhile. */
+ * whether it is connected. The lock is held, except while it connects. */
 static bool lead_connected(struct router *router, struct node *node, bool connects)
 {
-	enum tw_status status = TW_REDIS_UNREACHABLE;
-	struct address found = node->address;
-	bool former = node->former;
-	bool lost;
-	bool tries;
+	struct address found;
+	enum tw_status status;
 
+	if (!node->former && !connection_is_lost(&node->connection))
+		return true;
 	node->former = false;
+	connection_close(&node->connection);
+	if (!connects || clock_read_real(CLOCK_MONOTONIC) < node->retry_at)
+		return false;
+	found = node->address;
 	pthread_mutex_unlock(&router->lock);
-	if (former)
-		connection_close(&node->connection);
-	lost = connection_is_lost(&node->connection);
-	tries = lost && connects && clock_read_real(CLOCK_MONOTONIC) >= node->retry_at;
-	if (tries) {
-		status = node_connect(node, router->settings, &found);
-		node->failure.status = status;
-	}
+	status = node_connect(node, router->settings, &found);
+	node->failure.status = status;
 	pthread_mutex_lock(&router->lock);
 	node->address = found;
-	if (tries)
-		node_note_attempt(&router->map, node, status);
-	return !lost || status == TW_OK;
+	node_note_attempt(&router->map, node, status);
+	return status == TW_OK;
 }
 
 /* Wakes a thread for each node that has evals to send and no leader. */
@@ -607,8 +610,8 @@ void router_run(struct router *router, struct eval *evals, size_t count)
 	tw_duration deadline =
 		time_add(clock_read_real(CLOCK_MONOTONIC), patience > 0 ? patience : 0);
 	struct caller caller = {.left = count};
+	bool has_waited = false;
 
-	condition_init(&caller.wake);
 	pthread_mutex_lock(&router->lock);
 	router->callers++;
 	for (size_t i = 0; i < count; i++) {
@@ -624,13 +627,17 @@ void router_run(struct router *router, struct eval *evals, size_t count)
 			lead(router, node, true);
 			continue;
 		}
+		if (!has_waited)
+			condition_init(&caller.wake);
+		has_waited = true;
 		caller.waiting++;
 		condition_wait(&caller.wake, &router->lock, until);
 		caller.waiting--;
 	}
 	router->callers--;
 	pthread_mutex_unlock(&router->lock);
-	pthread_cond_destroy(&caller.wake);
+	if (has_waited)
+		pthread_cond_destroy(&caller.wake);
 }
 
 /* Connects to the first server that can be reached, which has all slots unless it knows better. */

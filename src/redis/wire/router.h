@@ -17,9 +17,9 @@
 
 /* A caller has evals, and threads that lead their nodes. The router's lock guards it. */
 struct caller {
-	pthread_cond_t wake;
-	size_t waiting; /* threads that wait for it */
-	size_t left;    /* evals that have not ended */
+	pthread_cond_t wake; /* made before the first wait */
+	size_t waiting;      /* threads that wait for it */
+	size_t left;         /* evals that have not ended */
 	/* It is called, with the lock held, when an eval has ended. NULL means that a thread is to
 	 * be woken after the last one. */
 	void (*ended)(void *context);
