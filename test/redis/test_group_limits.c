@@ -240,6 +240,7 @@ STORED(one_shard, claim_ends_if_thousands_are_paused)
 
 struct rules {
 	char text[512];
+	unsigned most; /* the number of rules that it takes, or 0 for all */
 };
 
 static bool take_rule(void *context, const char *group, const struct tw_redis_limits *limits)
@@ -250,7 +251,7 @@ static bool take_rule(void *context, const char *group, const struct tw_redis_li
 	snprintf(rules->text + used, sizeof(rules->text) - used, "%s=%u,%u,%u/%lld,%d;",
 		 group ? group : "", limits->weight, limits->running, limits->rate,
 		 (long long)(limits->per / TW_MILLISECOND), limits->paused);
-	return true;
+	return --rules->most != 0;
 }
 
 STORED(one_shard, rules_are_listed)
@@ -271,6 +272,15 @@ STORED(one_shard, rules_are_listed)
 	*rules.text = '\0';
 	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
 	assert_string_equal(rules.text, "=0,7,1/1000,1;last=1,4294967295,3/60001,0;");
+	rules = (struct rules){.most = 1};
+	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
+	assert_string_equal(rules.text, "=0,7,1/1000,1;");
+	set(fixture, "any", (struct tw_redis_limits){.weight = 2});
+	rules = (struct rules){.most = 2};
+	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
+	assert_int_equal(rules.most, 0);
+	set(fixture, "any", (struct tw_redis_limits){0});
+	rules = (struct rules){""};
 	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "last", &limits));
 	assert_int_equal(limits.running, UINT32_MAX);
 	/* What other programs have written is no rule. */
@@ -321,6 +331,7 @@ STORED(one_shard, bad_arguments_are_refused)
 	struct tw_redis *redis = fixture->redis;
 	struct tw_redis_limits limits = {.running = 1};
 	char name[TW_REDIS_GROUP_MAX + 2];
+	struct tw_redis_error error;
 
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
@@ -328,6 +339,8 @@ STORED(one_shard, bad_arguments_are_refused)
 	assert_int_equal(tw_redis_set_limits(redis, "a", NULL), TW_INVALID);
 	assert_int_equal(tw_redis_set_limits(redis, "", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_set_limits(redis, name, &limits), TW_INVALID);
+	tw_redis_last_error(redis, &error);
+	assert_non_null(strstr(error.text, "group"));
 	assert_int_equal(tw_redis_set_limits(redis, "a\n", &limits), TW_REDIS_BAD_DATA);
 	limits.weight = TW_REDIS_WEIGHT_MAX + 1;
 	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
