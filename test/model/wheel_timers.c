@@ -111,6 +111,7 @@ static void timer_judge_exactly(struct model_timer *timer, tw_duration now)
 	timer_disarm(timer);
 	if (timer->kind == ONE_SHOT)
 		return;
+	/* It is filed again before what its run sets. */
 	timer_arm(timer, 1);
 	timer->deadline = tw_current_task()->deadline + timer->period;
 }
@@ -326,9 +327,6 @@ static void timer_run(void *argument)
 	may_reset = timer_run_again(timer, may_reset, random_next(&random));
 	lock(&timer->lock);
 	timer->is_running = false;
-	/* A periodic timer is filed again after its run, behind the commands of that. */
-	if (model->is_exact && timer->is_armed)
-		timer->order = ++model->commands;
 	timer->given += timer->kind == ONE_SHOT && !may_reset;
 	unlock(&timer->lock);
 }
