@@ -52,6 +52,7 @@ start()
 {
 	into=$folder/$1
 	shift
+	: >"$into" # now: await must not find what another program has written
 	"$@" >"$into" 2>&1 &
 	started=$!
 	processes="$processes $started"
