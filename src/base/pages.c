@@ -14,19 +14,12 @@ extern void __lsan_unregister_root_region(const void *memory, size_t size) __att
 enum {
 	ADVICE_HUGE = MADV_HUGEPAGE,
 	ADVICE_SMALL = MADV_NOHUGEPAGE,
-	ADVICE_GONE = MADV_DONTNEED,
 	ADVICE_POPULATE = 23, /* C libraries learned of these two later than kernels, which have */
 	ADVICE_COLLAPSE = 25  /* them from 5.14 and 6.1 on */
 };
 #else
 /* These do nothing, as on a kernel that does not know an advice. */
-enum {
-	ADVICE_HUGE = -1,
-	ADVICE_SMALL = -1,
-	ADVICE_GONE = -1,
-	ADVICE_POPULATE = -1,
-	ADVICE_COLLAPSE = -1
-};
+enum { ADVICE_HUGE = -1, ADVICE_SMALL = -1, ADVICE_POPULATE = -1, ADVICE_COLLAPSE = -1 };
 #endif
 
 static void *pages_map_some(size_t size)
@@ -90,6 +83,12 @@ size_t pages_size(void)
 
 bool pages_release(void *memory, size_t size)
 {
+#ifdef MADV_DONTNEED
 	return (((uintptr_t)memory | size) & (pages_size() - 1)) == 0 &&
-	       madvise(memory, size, ADVICE_GONE) == 0;
+	       madvise(memory, size, MADV_DONTNEED) == 0;
+#else
+	(void)memory;
+	(void)size;
+	return false;
+#endif
 }
