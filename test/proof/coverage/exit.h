@@ -12,7 +12,14 @@
 void __gcov_dump(void);
 void __gcov_reset(void);
 
-#define _exit(status) (__gcov_dump(), _exit(status))
+/* The status is computed first, which may be all that a child does. */
+static inline void counted_exit(int status)
+{
+	__gcov_dump();
+	_exit(status);
+}
+
+#define _exit(status) counted_exit(status)
 #define abort() (__gcov_dump(), abort())
 
 /* Adds the counts to the files before the simulation resets all variables. */
