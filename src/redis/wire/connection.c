@@ -502,9 +502,7 @@ static enum tw_status connection_begin(struct connection *connection,
 {
 	tw_duration deadline =
 		time_add(clock_read_real(CLOCK_MONOTONIC), settings->connect_timeout);
-	struct tw_redis_error own;
 
-	error = error ? error : &own;
 	memset(connection, 0, sizeof(*connection));
 	connection->reply_timeout = settings->reply_timeout;
 	connection->reader = redisReaderCreate();
