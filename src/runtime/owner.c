@@ -312,7 +312,8 @@ bool owner_turn(struct owner *owner)
 
 bool owner_has_next_jobs(struct owner *owner)
 {
-	return owner_has_jobs(owner) || pending_has_held(&owner->pending);
+	/* Alarms that are held as the wheel stops run no more. */
+	return owner_has_jobs(owner) || (!owner->is_stopped && pending_has_held(&owner->pending));
 }
 
 tw_duration owner_next_time(struct owner *owner)
