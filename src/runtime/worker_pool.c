@@ -29,7 +29,7 @@
  *
  * Orders. All is read and written under a lock, except
  *   `next`: its worker fills an empty batch without the batch's lock. A filling's release publishes
- *     the jobs to those who look for one, and a claim's release that claim to the next filling
+ *     the jobs to workers that look for one, and a claim's release that claim to the next filling
  *   `finished`: the worker's release publishes what a task did to the waiter, which acquires it
  *
  * Waking. A batch that is submitted wakes one worker. A worker that fills its batch, or helps,

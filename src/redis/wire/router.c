@@ -2,7 +2,7 @@
 /*
  * router.c runs evals. Each waits in the queue of its slot's node until a thread leads the node.
  * The leader connects the node if needed, sends all that is queued, reads the replies, and leaves.
- * It may block, and only those who need that node wait for it. Then another thread with evals there
+ * It may block, and only callers that need the node wait. Then another thread with evals there
  * leads, so more threads share more round trips.
  *
  * Invariants:
@@ -112,7 +112,7 @@ static void eval_pause(struct router *router, struct eval *eval)
 		caller_wake(eval->caller);
 }
 
-/* Has it sent after a pause to the node that has its slot then. */
+/* Has the eval sent after a pause, to the node that has its slot then. */
 static void eval_retry(struct router *router, struct eval *eval)
 {
 	eval->node = NULL;
