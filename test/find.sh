@@ -20,7 +20,7 @@ for name; do
 	esac
 done
 if test -z "$found"; then
-	pattern="^[A-Z]*(.*, .*$word\|^STEPS(.*$word\|^== .*$word"
+	pattern="^[A-Z_]*(.*, .*$word\|^STEPS(.*$word\|^== .*$word"
 	for name; do
 		for file in "test/$name.c" "test/$name.t"; do
 			test -f "$file" && grep -q "$pattern" "$file" && found="$found $name"
