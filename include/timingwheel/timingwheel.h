@@ -76,10 +76,7 @@
 #define TW_VERSION_PATCH 0
 /* The version as one number, for comparisons: 10203 is 1.2.3. */
 #define TW_VERSION (TW_VERSION_MAJOR * 10000 + TW_VERSION_MINOR * 100 + TW_VERSION_PATCH)
-#define TW_VERSION_TEXT_(major, minor, patch) #major "." #minor "." #patch
-#define TW_VERSION_TEXT(major, minor, patch) TW_VERSION_TEXT_(major, minor, patch)
-/* The version as a string: "1.0.0". */
-#define TW_VERSION_STRING TW_VERSION_TEXT(TW_VERSION_MAJOR, TW_VERSION_MINOR, TW_VERSION_PATCH)
+#define TW_VERSION_STRING "1.0.0"
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,13 +100,10 @@ extern "C" {
 #define TW_CHECKED
 #define TW_NONNULL(argument)
 #endif
-#if defined(__has_attribute)
-#if __has_attribute(access)
+#if defined(__GNUC__) && __GNUC__ >= 10
 #define TW_READS(from, size) __attribute__((access(read_only, from, size)))
 #define TW_FILLS(to, size) __attribute__((access(write_only, to, size)))
-#endif
-#endif
-#ifndef TW_READS
+#else
 #define TW_READS(from, size)
 #define TW_FILLS(to, size)
 #endif
@@ -126,17 +120,17 @@ typedef int64_t tw_duration;
 /* A delay that never ends, or a deadline that never comes. */
 #define TW_FOREVER ((tw_duration)INT64_MAX)
 
-#define TW_KEY_SIZE_MAX 65535 /* bytes of a key */
-/* The largest number of slots of a wheel. */
-#define TW_SLOTS_MAX ((size_t)1 << 20)
-/* The largest tw_options.queue_capacity. */
-#define TW_QUEUE_CAPACITY_MAX ((size_t)1 << 26)
+/* The largest and smallest numbers that calls take, and the size of a field. */
+#define TW_KEY_SIZE_MAX 65535                   /* bytes of a key */
+#define TW_SLOTS_MAX ((size_t)1 << 20)          /* slots of a wheel */
+#define TW_QUEUE_CAPACITY_MAX ((size_t)1 << 26) /* tw_options.queue_capacity */
+#define TW_WORKERS_MAX 1024                     /* workers and max_workers of tw_options */
+#define TW_STACK_SIZE_MIN ((size_t)128 << 10)   /* tw_options.stack_size */
+#define TW_METRICS_PREFIX_MAX 64                /* bytes of a prefix of metric names */
+#define TW_RUNNING_KEY_SIZE 24                  /* bytes of a key in struct tw_running */
+
 /* A value of tw_options.workers: the wheel calls all functions where it is driven. */
 #define TW_WORKERS_INLINE (-1)
-/* The largest tw_options.workers and tw_options.max_workers. */
-#define TW_WORKERS_MAX 1024
-/* The smallest tw_options.stack_size. */
-#define TW_STACK_SIZE_MIN ((size_t)128 << 10)
 
 /* The statuses that calls return: X(name, text). */
 #define TW_STATUS_LIST(X)                                                    \
@@ -164,20 +158,13 @@ enum tw_status {
 	TW_STATUS_MAX = 255
 };
 
-/*
- * Return the name of `status`, and a description of it for a log line, as static strings.
- *
- * Returns: "TW_OK" for TW_OK, and so on; "TW_UNKNOWN" and "unknown status" for other numbers.
- */
+/* Return the name of `status`, such as "TW_OK", and a description of it for a log line, as static
+ * strings; "TW_UNKNOWN" and "unknown status" for other numbers. */
 TW_API const char *tw_status_name(enum tw_status status);
 TW_API const char *tw_status_text(enum tw_status status);
 
-/*
- * Returns the version of the library that the program is running with. The macro TW_VERSION is the
- * version of the header that the program was compiled with.
- *
- * Returns: the version as TW_VERSION has it.
- */
+/* Returns the version of the library that the program is running with, as a number like TW_VERSION,
+ * which is the version of the header that the program was compiled with. */
 TW_API int tw_version(void);
 
 struct tw_wheel;
@@ -381,12 +368,8 @@ TW_API enum tw_status tw_set_timer(struct tw_wheel *wheel, const void *key, size
  * The call waits until the owner has applied the commands before it and has answered. In an inline
  * task the commands are applied inside the call.
  *
- * Returns:
- *   TW_OK         the wheel owns the value
- *   TW_EXISTS     the key has a timer, which is unchanged
- *   TW_INVALID    delay ≤ 0, or a wheel without execute
- *   TW_FULL       max_pending is reached, also if the key has a timer
- *   TW_NO_MEMORY  nothing has changed
+ * Returns: as tw_set_timer, but TW_FULL only at max_pending; and TW_EXISTS if the key has a timer,
+ * which is unchanged
  */
 TW_CHECKED
 TW_READS(2, 3)
@@ -417,10 +400,7 @@ TW_API enum tw_status tw_move_timer(struct tw_wheel *wheel, const void *key, siz
  * tw_move_timer and tw_set_timer. In contrast, a stop by handle or of an alarm reaches a task until
  * it begins, and its status says whether it did.
  *
- * Returns:
- *   TW_OK         the command was accepted
- *   TW_FULL       there is no room in the queue
- *   TW_NO_MEMORY  only for keys over 24 bytes
+ * Returns: as tw_move_timer
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t key_size);
@@ -491,11 +471,7 @@ TW_API enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, v
  * them. The timer ends with tw_timer_stop, or as a timer of tw_after_func does. *timer and costs
  * are as for tw_after_func.
  *
- * Returns:
- *   TW_OK         the timer is armed
- *   TW_INVALID    period ≤ 0, or `missed` is out of range
- *   TW_FULL       there is no room, as for tw_set_timer
- *   TW_NO_MEMORY  nothing was armed
+ * Returns: as tw_after_func; and TW_INVALID if period ≤ 0, or `missed` is out of range
  */
 TW_CHECKED
 TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
@@ -514,11 +490,8 @@ TW_API enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_dur
  * schedule. With TW_REARMED it owns the argument. With any other status it does not own it, and
  * must return a later time. *timer and costs are as for tw_after_func.
  *
- * Returns:
- *   TW_OK         the timer is armed
- *   TW_NOT_FOUND  the first time is not later than now: the schedule has ended
- *   TW_FULL       there is no room, as for tw_set_timer
- *   TW_NO_MEMORY  nothing was armed
+ * Returns: as tw_after_func; and TW_NOT_FOUND if the first time is not later than now, so that the
+ * schedule has ended
  */
 TW_CHECKED
 TW_API enum tw_status tw_schedule_func(struct tw_wheel *wheel,
@@ -547,15 +520,11 @@ TW_CHECKED
 TW_API enum tw_status tw_timer_take(struct tw_wheel *wheel, struct tw_timer timer, void **argument);
 
 /*
- * Stops the timer as tw_timer_stop does, and waits until it is not running. TW_REARMED becomes
- * TW_OK. In a task, release or drain function of this wheel it does not wait: as tw_timer_stop.
+ * Stops the timer as tw_timer_stop does, and waits until it is not running. So TW_REARMED becomes
+ * TW_OK, and with TW_RUNNING the last run has ended. In a task, release or drain function of this
+ * wheel it does not wait.
  *
- * Returns:
- *   TW_OK         the timer will not run; the caller owns the argument
- *   TW_RUNNING    the run under way was the last; it owned the argument, as with tw_timer_stop
- *   TW_REARMED    only in a task: as with tw_timer_stop
- *   TW_NOT_FOUND  the timer is done, or was stopped or drained before
- *   TW_CLOSED     as for tw_timer_stop
+ * Returns: as tw_timer_stop
  */
 TW_API enum tw_status tw_timer_stop_wait(struct tw_wheel *wheel, struct tw_timer timer);
 
@@ -577,10 +546,8 @@ TW_API enum tw_status tw_timer_reset(struct tw_wheel *wheel, struct tw_timer tim
 				     tw_duration delay);
 
 /*
- * Returns the time until the timer's deadline.
- *
- * The call returns at once. On TW_OK *remaining (may be NULL) is the time in nanoseconds: 0 if the
- * timer is due, TW_FOREVER if it never is. A drained timer is pending until it is handed over.
+ * Returns the time until the timer's deadline in *remaining (may be NULL), in nanoseconds: 0 if
+ * it is due, TW_FOREVER if it never is. A drained timer is pending until it is handed over.
  *
  * Returns:
  *   TW_OK         the timer is pending
@@ -737,11 +704,8 @@ typedef int tw_visit_fn(void *context, const struct tw_pending_timer *timer);
  */
 TW_API enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context);
 
-/*
- * Returns the number of timers armed and not yet handed over, after the commands applied so far.
- *
- * Returns: the number; 0 without a wheel.
- */
+/* Returns the number of timers armed and not yet handed over, after the commands applied so far; 0
+ * if there is no wheel. */
 TW_API size_t tw_pending(struct tw_wheel *wheel);
 
 /*
@@ -830,29 +794,21 @@ TW_API enum tw_status tw_flush(struct tw_wheel *wheel);
 TW_API enum tw_status tw_wait_idle(struct tw_wheel *wheel);
 TW_API enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline);
 
-/*
- * Reads the wheel's clock: with TW_CLOCK_MONOTONIC the system's CLOCK_MONOTONIC, with
- * TW_CLOCK_BOOTTIME its CLOCK_BOOTTIME.
- *
- * Returns: nanoseconds; 0 if there is no wheel.
- */
+/* Returns the time on the wheel's clock, in nanoseconds; 0 if there is no wheel. It is that of the
+ * system's CLOCK_MONOTONIC or, with TW_CLOCK_BOOTTIME, CLOCK_BOOTTIME. */
 TW_API tw_duration tw_now(struct tw_wheel *wheel);
 
 /*
- * Returns the task that the calling thread is running.
+ * Returns the task that the calling thread is running, valid until the function returns; NULL
+ * outside a function that the wheel calls.
  *
  * A run(void *) finds its handle and its wheel here. If one inline task makes another run, this is
  * the inner one.
- *
- * Returns: the task, valid until the function returns; NULL outside such a function.
  */
 TW_API const struct tw_task *tw_current_task(void);
 
-/*
- * Return the clock, interval and drive of the wheel.
- *
- * Returns: these; TW_CLOCK_MONOTONIC, 0 and TW_DRIVE_THREAD if there is no wheel.
- */
+/* Return the clock, interval and drive of the wheel; TW_CLOCK_MONOTONIC, 0 and TW_DRIVE_THREAD if
+ * there is no wheel. */
 TW_API enum tw_clock tw_clock_of(const struct tw_wheel *wheel);
 TW_API tw_duration tw_interval_of(const struct tw_wheel *wheel);
 TW_API enum tw_drive tw_drive_of(const struct tw_wheel *wheel);
@@ -868,8 +824,6 @@ struct tw_percentiles {
 	tw_duration max;
 	uint64_t count;
 };
-
-#define TW_RUNNING_KEY_SIZE 24 /* bytes of a key that struct tw_running has */
 
 /* Describes a task that is running, in struct tw_stats. */
 struct tw_running {
@@ -921,9 +875,6 @@ TW_API enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stat
 
 /* Takes `size` bytes, at `text`, of a longer text. */
 typedef void tw_write_fn(void *context, const char *text, size_t size);
-
-/* The longest prefix of metric names, in bytes, for tw_write_metrics and tw_cache_write_metrics. */
-#define TW_METRICS_PREFIX_MAX 64
 
 /*
  * Writes the statistics in the text format of Prometheus.

@@ -259,7 +259,7 @@ STORED(one_shard, rules_are_listed)
 	static const char *const none[] = {"1 1 1 1 1", "1", "1 1 1 -1 1", "1 1 1 1 1 1",
 					   "1 1 1 999999999999999 1"};
 	struct tw_redis_limits limits = {.running = 9};
-	struct rules rules = {""};
+	struct rules rules = {0};
 
 	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "a", &limits));
 	assert_int_equal(limits.running, 0);
@@ -280,7 +280,7 @@ STORED(one_shard, rules_are_listed)
 	assert_ok(fixture->redis, tw_redis_each_limits(fixture->redis, take_rule, &rules));
 	assert_int_equal(rules.most, 0);
 	set(fixture, "any", (struct tw_redis_limits){0});
-	rules = (struct rules){""};
+	rules = (struct rules){0};
 	assert_ok(fixture->redis, tw_redis_get_limits(fixture->redis, "last", &limits));
 	assert_int_equal(limits.running, UINT32_MAX);
 	/* What other programs have written is no rule. */
