@@ -83,20 +83,16 @@ STORED(fixture, cancel_by_an_older_entry_changes_nothing)
 	struct tw_redis_task task = by_calendar("a", hourly);
 	int64_t due_ms = add_one(fixture->redis, &task);
 	struct tw_redis *redis = fixture->redis;
-	struct call *call;
+	redisReply *reply;
 
 	entry_set(fixture, "a", now_there);
 	for (int same = 0; same < 2; same++) {
-		assert_int_equal(call_enter(redis, &script_cancel, "a", 1, &call), TW_OK);
-		eval_text(&call->eval, "a");
-		eval_number(&call->eval, 0);
-		eval_text(&call->eval, same ? now_there : "1000 0 one cron UTC * * * * *");
-		eval_number(&call->eval, 5000);
-		eval_number(&call->eval, 4000);
-		eval_hint(&call->eval);
-		assert_ok(redis, call_ask(redis, call));
-		assert_int_equal(eval_integer(&call->eval, 0, 1), same ? 0 : -4);
-		call_end(&redis->access->calls, call, TW_OK);
+		assert_ok(redis, redis_ask(redis, &script_cancel, key_shard(redis, "a", 1),
+					   reply_take, &reply, "sssss", "a", "0",
+					   same ? now_there : "1000 0 one cron UTC * * * * *",
+					   "5000", "4000"));
+		assert_int_equal(reply->integer, same ? 0 : -4);
+		freeReplyObject(reply);
 		assert_entry_begins(fixture, "a",
 				    same ? "5000 4000 one cron UTC * * * * *" : now_there);
 		assert_int_equal(find_task(fixture->redis, "a").due_ms, same ? 5000 : due_ms);

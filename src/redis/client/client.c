@@ -6,6 +6,7 @@
 #include "client.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,7 @@ static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	snprintf(value, sizeof(value), "%d %u", LAYOUT_VERSION,
 		 redis->space.shards ? redis->space.shards : usual);
-	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_LAYOUT);
+	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_NONE);
 	eval_text(&call->eval, value);
 	status = call_ask(redis, call);
 	if (status == TW_OK)
@@ -244,17 +245,11 @@ unsigned tw_redis_shard_count(const struct tw_redis *redis)
 	return redis ? redis->space.shards : 0;
 }
 
-enum tw_status call_enter(struct tw_redis *redis, const struct script *script, const void *key,
-			  size_t key_size, struct call **call)
+unsigned key_shard(const struct tw_redis *redis, const void *key, size_t key_size)
 {
 	if (!redis || !key || !key_size || key_size > TW_REDIS_KEY_MAX)
-		return TW_INVALID;
-	*call = call_begin(&redis->access->calls);
-	if (!*call)
-		return TW_NO_MEMORY;
-	eval_begin(&(*call)->eval, script, &redis->space,
-		   space_shard(&redis->space, key, key_size));
-	return TW_OK;
+		return SHARD_REFUSED;
+	return space_shard(&redis->space, key, key_size);
 }
 
 enum tw_status call_ask(struct tw_redis *redis, struct call *call)
@@ -263,18 +258,76 @@ enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 	return call->eval.status;
 }
 
-/* Ends a call that is answered by a number. *due_ms, which may be NULL, becomes it. */
-static enum tw_status call_conclude(struct tw_redis *redis, struct call *call,
-				    enum tw_status status, int64_t *due_ms)
+/* Appends an argument of this kind. */
+static void argument_write(struct eval *eval, char kind, va_list *arguments)
 {
-	if (status == TW_OK) {
-		status = answer_status(&call->eval, 0);
-		if (status != TW_OK)
+	const void *bytes;
+	int64_t number;
+
+	switch (kind) {
+	case 'm':
+		eval->answers++;
+		/* fall through */
+	case 's':
+		eval_text(eval, va_arg(*arguments, const char *));
+		break;
+	case 'k':
+		bytes = va_arg(*arguments, const void *);
+		eval_argument(eval, bytes, va_arg(*arguments, size_t));
+		break;
+	default:
+		number = va_arg(*arguments, int64_t);
+		if (kind == 't' && number == recurrence_end)
+			eval_text(eval, "");
+		else
+			eval_number(eval, number);
+	}
+}
+
+enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, unsigned shard,
+			 reply_read *read, void *result, const char *kinds, ...)
+{
+	enum tw_status status;
+	struct call *call;
+	va_list arguments;
+
+	if (shard == SHARD_REFUSED)
+		return TW_INVALID;
+	call = call_begin(&redis->access->calls);
+	if (!call)
+		return TW_NO_MEMORY;
+	eval_begin(&call->eval, script, &redis->space, shard);
+	va_start(arguments, kinds);
+	for (; *kinds; kinds++)
+		argument_write(&call->eval, *kinds, &arguments);
+	va_end(arguments);
+	if (script->hints)
+		eval_hint(&call->eval);
+	status = call_ask(redis, call);
+	if (status == TW_OK && read) {
+		status = read(result, call);
+		if (status != TW_OK && !*call->error.text)
 			error_set(&call->error, status, "%s", tw_status_text(status));
-		else if (due_ms)
-			*due_ms = eval_integer(&call->eval, 0, 0);
 	}
 	return call_end(&redis->access->calls, call, status);
+}
+
+enum tw_status reply_take(void *result, struct call *call)
+{
+	*(redisReply **)result = call->eval.reply;
+	call->eval.reply = NULL;
+	return TW_OK;
+}
+
+/* Reads the answer about a task, a number. If it is no refusal it becomes *result, which may be
+ * NULL. */
+static enum tw_status answer_read(void *result, struct call *call)
+{
+	enum tw_status status = answer_status(&call->eval, 0);
+
+	if (status == TW_OK && result)
+		*(int64_t *)result = eval_integer(&call->eval, 0, 0);
+	return status;
 }
 
 static const char mode_letters[] = {'a', 'n', 'r'};
@@ -385,116 +438,87 @@ static void restore_write(const struct call *call, struct eval *eval,
 	eval_text(eval, entry);
 }
 
-void task_ask(struct eval *eval, const void *key, size_t key_size)
+/* Reads the answer to a cancel. *result says whether it needs to know when the task is due next. */
+static enum tw_status cancel_read(void *result, struct call *call)
 {
-	eval_number(eval, 0);
-	eval_number(eval, 0);
-	eval_number(eval, 1);
-	eval_argument(eval, key, key_size);
+	bool *recurs_otherwise = result;
+
+	*recurs_otherwise = eval_integer(&call->eval, 0, 0) == -4;
+	return *recurs_otherwise ? TW_OK : answer_status(&call->eval, 0);
 }
 
 /* Looks how the task recurs that a cancel has found, computes when it is due next, and cancels the
  * present occurrence. */
-static enum tw_status cancel_again(struct tw_redis *redis, struct call *call, const void *key,
-				   size_t key_size)
+static enum tw_status cancel_again(struct tw_redis *redis, unsigned shard, const void *key,
+				   size_t key_size, bool *again)
 {
 	int64_t next_ms = recurrence_end;
+	const char *entry = "";
 	struct recurrence how;
 	redisReply *reply;
-	enum tw_status status;
-	char none[] = "";
-	char *entry = none;
+	char *copy;
+	enum tw_status status = redis_ask(redis, &script_list, shard, reply_take, &reply, "sssk",
+					  "0", "0", "1", key, key_size);
 
-	eval_begin(&call->eval, &script_list, &redis->space, call->eval.shard);
-	task_ask(&call->eval, key, key_size);
-	status = call_ask(redis, call);
 	if (status != TW_OK)
 		return status;
-	reply = call->eval.reply;
-	call->eval.reply = NULL;
-	eval_begin(&call->eval, &script_cancel, &redis->space, call->eval.shard);
-	eval_argument(&call->eval, key, key_size);
-	eval_number(&call->eval, 0);
 	/* The task's last part is its entry in `every`. */
 	if (reply->elements > 2)
 		entry = reply->element[reply->elements - 1]->str;
-	eval_text(&call->eval, entry);
-	if (recurrence_read(&how, entry))
+	copy = strdup(entry);
+	if (!copy)
+		status = TW_NO_MEMORY;
+	else if (recurrence_read(&how, copy))
 		status = recurrence_next(&how, reply->element[0]->integer, 0, &next_ms);
-	recurrence_write_next(&call->eval, next_ms, reply->element[0]->integer);
-	eval_hint(&call->eval);
+	if (status == TW_OK)
+		status = redis_ask(redis, &script_cancel, shard, cancel_read, again, "kssti", key,
+				   key_size, "0", entry, next_ms,
+				   (int64_t)reply->element[0]->integer);
+	else
+		calls_note(&redis->access->calls, status,
+			   "the next due time can't be computed here");
 	freeReplyObject(reply);
-	if (status != TW_OK)
-		return error_set(&call->error, status, "the next due time can't be computed here");
-	return call_ask(redis, call);
+	free(copy);
+	return status;
 }
 
 enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size,
 			       enum tw_redis_scope scope)
 {
-	static const int recurs = -4;
-	struct call *call;
-	enum tw_status status;
+	unsigned shard = scope <= TW_REDIS_WHOLE ? key_shard(redis, key, key_size) : SHARD_REFUSED;
+	bool again = false;
+	enum tw_status status = redis_ask(redis, &script_cancel, shard, cancel_read, &again, "ks",
+					  key, key_size, scope == TW_REDIS_WHOLE ? "1" : "0");
 
-	if (scope > TW_REDIS_WHOLE)
-		return TW_INVALID;
-	status = call_enter(redis, &script_cancel, key, key_size, &call);
-	if (status != TW_OK)
-		return status;
-	eval_argument(&call->eval, key, key_size);
-	eval_number(&call->eval, scope == TW_REDIS_WHOLE);
-	eval_hint(&call->eval);
-	status = call_ask(redis, call);
 	/* If the task recurs in another way by then, it is looked at again. */
-	while (status == TW_OK && eval_integer(&call->eval, 0, 0) == recurs)
-		status = cancel_again(redis, call, key, key_size);
-	return call_conclude(redis, call, status, NULL);
+	while (status == TW_OK && again)
+		status = cancel_again(redis, shard, key, key_size, &again);
+	return status;
 }
 
 enum tw_status tw_redis_retry(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	const struct tw_redis_task task = {.key = key, .key_size = key_size, .mode = TW_REDIS_NEW};
-	struct call *call;
-	enum tw_status status = call_enter(redis, &script_add, key, key_size, &call);
-
-	if (status != TW_OK)
-		return status;
-	task_begin(&call->eval, &task, 't');
-	eval_hint(&call->eval);
-	return call_conclude(redis, call, call_ask(redis, call), NULL);
+	return redis_ask(redis, &script_add, key_shard(redis, key, key_size), answer_read, NULL,
+			 "mk", "nt", key, key_size);
 }
 
 enum tw_status tw_redis_drop(struct tw_redis *redis, const void *key, size_t key_size)
 {
-	struct call *call;
-	enum tw_status status = call_enter(redis, &script_dead_drop, key, key_size, &call);
-
-	if (status != TW_OK)
-		return status;
-	eval_argument(&call->eval, key, key_size);
-	return call_conclude(redis, call, call_ask(redis, call), NULL);
+	return redis_ask(redis, &script_dead_drop, key_shard(redis, key, key_size), answer_read,
+			 NULL, "k", key, key_size);
 }
 
 enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key_size,
 			     int64_t at_ms, tw_duration delay, int64_t *due_ms)
 {
-	const struct tw_redis_task moved = {.key = key,
-					    .key_size = key_size,
-					    .at_ms = at_ms,
-					    .delay = delay,
-					    .mode = TW_REDIS_REPLACE};
-	struct call *call;
+	const struct tw_redis_task moved = {
+		.key = key, .key_size = key_size, .at_ms = at_ms, .delay = delay};
 	enum tw_status status = task_check(&moved, NULL);
 
-	if (status == TW_OK)
-		status = call_enter(redis, &script_add, key, key_size, &call);
-	if (status != TW_OK)
-		return status;
-	task_begin(&call->eval, &moved, 'm');
-	eval_number(&call->eval, at_ms);
-	eval_number(&call->eval, delay_to_us(delay));
-	eval_hint(&call->eval);
-	return call_conclude(redis, call, call_ask(redis, call), due_ms);
+	return status != TW_OK
+		       ? status
+		       : redis_ask(redis, &script_add, key_shard(redis, key, key_size), answer_read,
+				   due_ms, "mkii", "rm", key, key_size, at_ms, delay_to_us(delay));
 }
 
 enum { ADDS_AT_ONCE = 256 };
@@ -541,7 +565,7 @@ static enum tw_status adding_ask_time(struct adding *adding, const struct tw_red
 	/* The list has no task, only the time. */
 	eval_begin(&eval, &script_list, &adding->redis->space,
 		   space_shard(&adding->redis->space, task->key, task->key_size));
-	eval_text(&eval, "+inf");
+	eval_number(&eval, 0);
 	eval_number(&eval, 0);
 	eval_number(&eval, 0);
 	call_run(&adding->redis->access->calls, adding->call, &eval, 1);

@@ -36,12 +36,20 @@ struct tw_redis {
 /* Returns milliseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 int64_t delay_to_ms(tw_duration delay);
 
+/* Returns the key's shard, or SHARD_REFUSED if there is no handle, or it is no key. */
+unsigned key_shard(const struct tw_redis *redis, const void *key, size_t key_size);
+/* Reads a call's reply into `result`. Of a status other than TW_OK the call may get the text. */
+typedef enum tw_status reply_read(void *result, struct call *call);
+/* Takes the reply away. *result becomes it. */
+reply_read reply_take;
 /*
- * Begins a call with its eval for the key's shard. Returns TW_OK, or TW_INVALID or TW_NO_MEMORY,
- * and then nothing is to be ended.
+ * Runs the script for one shard, with an argument for each letter of `kinds`: s a text, m one that
+ * begins what has an answer of its own, k bytes and their size_t size, i an int64_t, t an int64_t
+ * that is a next due time or recurrence_end. `read`,
+ * which may be NULL, reads the reply. Returns TW_INVALID for SHARD_REFUSED, or the call's status.
  */
-enum tw_status call_enter(struct tw_redis *redis, const struct script *script, const void *key,
-			  size_t key_size, struct call **call);
+enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, unsigned shard,
+			 reply_read *read, void *result, const char *kinds, ...);
 /* Reads the replies of all shards into `result`. One without a reply has failed. */
 typedef enum tw_status replies_read(void *result, const struct eval *evals, unsigned shards);
 /* Returns TW_EXISTS if a shard answers -1. `result` may be NULL. */
@@ -50,8 +58,19 @@ replies_read answers_check;
  * replies are read also if a shard has failed. */
 enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 			  const char *const *arguments, replies_read *read, void *result);
-/* Writes the arguments by which list.lua returns one task. */
-void task_ask(struct eval *eval, const void *key, size_t key_size);
+/* A scan goes through a hash of a shard by pages. All but the place begin as 0. */
+struct scan {
+	int place;       /* the hash's among a script's keys */
+	char cursor[24]; /* Redis's own; "" at the beginning, "0" there and at the end */
+	size_t seen;     /* the entries at the cursor that it has seen */
+	size_t entries;  /* the entries that fit in a page, by the last one */
+};
+/* Asks for the next page: the reply has fields and values as its third element, and the caller
+ * frees it. Returns a call's status, also TW_REDIS_FAILED if the server repeats itself. */
+enum tw_status scan_page(struct tw_redis *redis, unsigned shard, struct scan *scan,
+			 redisReply **reply);
+/* Returns whether the last page was the hash's last. */
+bool scan_is_over(const struct scan *scan);
 /* Runs the call's eval. */
 enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 

@@ -14,7 +14,7 @@
 
 /* DRAINED is how many tasks a script drains at most. RULES_PLACE is the place of the hash of rules
  * among a script's keys. */
-enum { RULE_SIZE = 80, CURSOR_SIZE = 24, PAGE = 1000, DRAINED = 1000, RULES_PLACE = 6 };
+enum { RULE_SIZE = 80, DRAINED = 1000, RULES_PLACE = 6 };
 
 /* Writes "" for no limits at all. */
 static void rule_write(char rule[RULE_SIZE], const struct tw_redis_limits *limits)
@@ -117,76 +117,39 @@ enum tw_status tw_redis_get_limits(struct tw_redis *redis, const char *group,
 	return shards_run(redis, &script_rule, arguments, rules_read, limits);
 }
 
-/* A visit passes the groups' rules to `each`. */
-struct visit {
-	struct tw_redis *redis;
-	tw_redis_limits_fn *each;
-	void *context;
-	char cursor[CURSOR_SIZE]; /* "0" at the beginning and at the end */
-	int64_t seen;             /* the entries at the cursor that it has seen */
-	bool ended;               /* `each` returned false */
-};
-
-static void rules_visit(struct visit *visit, const redisReply *items)
+/* Passes the groups' rules of a page to `each`. Returns whether it wants more. */
+static bool rules_visit(const redisReply *items, tw_redis_limits_fn *each, void *context)
 {
-	for (size_t i = 0; i + 1 < items->elements && !visit->ended; i += 2) {
+	bool goes_on = true;
+
+	for (size_t i = 0; i + 1 < items->elements && goes_on; i += 2) {
 		struct tw_redis_limits limits;
 		const char *name = items->element[i]->str;
 
 		if (group_check(name, NULL) == TW_OK &&
 		    rule_read(&limits, items->element[i + 1]->str))
-			visit->ended = !visit->each(visit->context, name, &limits);
+			goes_on = each(context, name, &limits);
 	}
-}
-
-/* Asks the first shard for a page. */
-static enum tw_status page_visit(struct visit *visit)
-{
-	struct calls *calls = &visit->redis->access->calls;
-	struct call *call = call_begin(calls);
-	redisReply *reply = NULL;
-	enum tw_status status;
-	bool stays;
-
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_scan, &visit->redis->space, 0);
-	eval_number(&call->eval, RULES_PLACE);
-	eval_text(&call->eval, visit->cursor);
-	eval_number(&call->eval, PAGE);
-	eval_number(&call->eval, visit->seen);
-	status = call_ask(visit->redis, call);
-	if (status == TW_OK) {
-		reply = call->eval.reply;
-		call->eval.reply = NULL;
-	}
-	status = call_end(calls, call, status);
-	if (status != TW_OK)
-		return status;
-	stays = !strcmp(visit->cursor, reply->element[1]->str) &&
-		reply->element[3]->integer <= visit->seen;
-	snprintf(visit->cursor, CURSOR_SIZE, "%.20s", reply->element[1]->str);
-	visit->seen = reply->element[3]->integer;
-	rules_visit(visit, reply->element[2]);
-	/* A cursor that stays would never end. */
-	visit->ended |= stays;
-	freeReplyObject(reply);
-	return TW_OK;
+	return goes_on;
 }
 
 enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *each, void *context)
 {
-	struct visit visit = {.redis = redis, .each = each, .context = context, .cursor = "0"};
-	enum tw_status status = redis && each ? TW_OK : TW_INVALID;
+	struct scan scan = {.place = RULES_PLACE};
 	struct tw_redis_limits own;
+	enum tw_status status = each ? tw_redis_get_limits(redis, NULL, &own) : TW_INVALID;
+	bool goes_on = status == TW_OK && each(context, NULL, &own);
 
-	if (status == TW_OK)
-		status = tw_redis_get_limits(redis, NULL, &own);
-	if (status != TW_OK || !each(context, NULL, &own))
-		return status;
-	do
-		status = page_visit(&visit);
-	while (status == TW_OK && !visit.ended && (strcmp(visit.cursor, "0") != 0 || visit.seen));
+	/* Each shard has all rules. */
+	while (goes_on) {
+		redisReply *reply;
+
+		status = scan_page(redis, 0, &scan, &reply);
+		if (status != TW_OK)
+			return status;
+		goes_on = rules_visit(reply->element[2], each, context) && !scan_is_over(&scan);
+		freeReplyObject(reply);
+	}
 	return status;
 }
 

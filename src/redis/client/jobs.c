@@ -460,8 +460,8 @@ static enum tw_status answers_read(const struct eval *evals, const struct tw_red
 	return first;
 }
 
-static enum tw_status ask(struct tw_redis *redis, const struct question *question,
-			  const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
+static enum tw_status jobs_ask(struct tw_redis *redis, const struct question *question,
+			       const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
 {
 	struct eval *evals;
 	struct call *call;
@@ -509,7 +509,7 @@ enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job
 	question.ending.verb = verbs[outcome];
 	question.ending.wait_ms = delay_to_ms(verdict->retry_in);
 	question.ending.reason = verdict->reason;
-	return ask(redis, &question, jobs, count, each);
+	return jobs_ask(redis, &question, jobs, count, each);
 }
 
 enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -519,5 +519,5 @@ enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job
 
 	if (lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	return ask(redis, &question, jobs, count, each);
+	return jobs_ask(redis, &question, jobs, count, each);
 }

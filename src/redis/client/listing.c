@@ -14,6 +14,7 @@
 #include "recurrence.h"
 
 enum { PAGE = 100 };
+#define PAGE_TEXT "100"
 static const size_t page_bytes = (size_t)512 * 1024;
 
 /* These are the parts of a task in a page. */
@@ -27,17 +28,22 @@ enum { LETTERS_PLACE = 5 };
 /* A listing is the function `each`, and the place in the shards. */
 struct listing {
 	struct tw_redis *redis;
-	enum tw_redis_kind kind;
 	tw_redis_each_fn *each;
 	void *context;
 	bool ended; /* `each` returned false */
 
 	unsigned shard;
 	int64_t from_ms; /* the due time where it goes on with tasks */
-	size_t seen;     /* tasks of that time, or entries at the cursor */
-	char cursor[24]; /* a hash's; "0" at the beginning and at the end of a shard */
-	size_t entries;  /* the entries that fit in a page of a hash, by the last one */
+	size_t seen;     /* the tasks of that time that it has seen */
+	struct scan scan;
 };
+
+static enum tw_status repeated(struct tw_redis *redis)
+{
+	calls_note(&redis->access->calls, TW_REDIS_FAILED,
+		   "the server repeated a part of the listing");
+	return TW_REDIS_FAILED;
+}
 
 /* Gives the task with the record to `each`. */
 static enum tw_status give(struct listing *listing, struct tw_redis_info *info, char *data,
@@ -101,68 +107,6 @@ static enum tw_status give_task(struct listing *listing, struct tw_redis_info *i
 	return give(listing, info, parts[2]->str, parts[2]->len);
 }
 
-enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
-			    tw_redis_each_fn *each, void *context)
-{
-	struct listing listing = {.each = each, .context = context};
-	struct tw_redis_info info = {.task = {.key = key, .key_size = key_size}};
-	struct call *call;
-	enum tw_status status;
-	redisReply *reply;
-
-	if (!each)
-		return TW_INVALID;
-	status = call_enter(redis, &script_list, key, key_size, &call);
-	if (status != TW_OK)
-		return status;
-	task_ask(&call->eval, key, key_size);
-	status = call_ask(redis, call);
-	reply = call->eval.reply;
-	info.shard = call->eval.shard;
-	if (status == TW_OK && reply->elements > PAGE_ITEMS + ITEM_PARTS) {
-		status = error_set(&call->error, TW_REDIS_FAILED,
-				   "the reply has several tasks for one key");
-	} else if (status == TW_OK && reply->elements == PAGE_ITEMS) {
-		status = error_set(&call->error, TW_NOT_FOUND, "no task has the key");
-	} else if (status == TW_OK) {
-		info.now_ms = reply->element[PAGE_NOW]->integer;
-		status = give_task(&listing, &info, reply->element + PAGE_ITEMS + ITEM_DUE);
-	}
-	return call_end(&redis->access->calls, call, status);
-}
-
-/* Runs the eval for the next page and takes its reply away. */
-static enum tw_status page_fetch(const struct listing *listing, redisReply **reply)
-{
-	struct tw_redis *redis = listing->redis;
-	struct call *call = call_begin(&redis->access->calls);
-	struct eval *eval;
-	enum tw_status status;
-
-	if (!call)
-		return TW_NO_MEMORY;
-	eval = &call->eval;
-	eval_begin(eval, listing->kind == TW_REDIS_TASKS ? &script_list : &script_scan,
-		   &redis->space, listing->shard);
-	if (listing->kind == TW_REDIS_TASKS) {
-		if (listing->from_ms == INT64_MIN)
-			eval_text(eval, "-inf");
-		else
-			eval_number(eval, listing->from_ms);
-		eval_number(eval, (int64_t)listing->seen);
-		eval_number(eval, PAGE);
-	} else {
-		eval_number(eval, LETTERS_PLACE);
-		eval_text(eval, listing->cursor);
-		eval_number(eval, (int64_t)listing->entries);
-		eval_number(eval, (int64_t)listing->seen);
-	}
-	status = call_ask(redis, call);
-	*reply = eval->reply;
-	eval->reply = NULL;
-	return call_end(&redis->access->calls, call, status);
-}
-
 static struct tw_redis_info info_begin(const struct listing *listing, const redisReply *reply,
 				       const redisReply *key)
 {
@@ -171,13 +115,39 @@ static struct tw_redis_info info_begin(const struct listing *listing, const redi
 				      .shard = listing->shard};
 }
 
+/* Gives the task of the reply, if there is one. */
+static enum tw_status get_read(void *result, struct call *call)
+{
+	struct listing *listing = result;
+	const redisReply *reply = call->eval.reply;
+	struct tw_redis_info info;
+
+	if (reply->elements == PAGE_ITEMS)
+		return error_set(&call->error, TW_NOT_FOUND, "no task has the key");
+	if (reply->elements > PAGE_ITEMS + ITEM_PARTS)
+		return error_set(&call->error, TW_REDIS_FAILED,
+				 "the reply has several tasks for one key");
+	info = info_begin(listing, reply, reply->element[PAGE_ITEMS]);
+	return give_task(listing, &info, reply->element + PAGE_ITEMS + ITEM_DUE);
+}
+
+enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
+			    tw_redis_each_fn *each, void *context)
+{
+	struct listing listing = {
+		.each = each, .context = context, .shard = key_shard(redis, key, key_size)};
+
+	return each ? redis_ask(redis, &script_list, listing.shard, get_read, &listing, "sssk", "0",
+				"0", "1", key, key_size)
+		    : TW_INVALID;
+}
+
 /* Goes on at the beginning of the next shard. */
 static void shard_leave(struct listing *listing)
 {
 	listing->shard++;
-	listing->from_ms = INT64_MIN;
+	listing->from_ms = 0;
 	listing->seen = 0;
-	strcpy(listing->cursor, "0");
 }
 
 static enum tw_status give_page(struct listing *listing, const redisReply *reply)
@@ -194,7 +164,7 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 		status = give_task(listing, &info, item + ITEM_DUE);
 		/* A page that goes back would never end. */
 		if (score < listing->from_ms)
-			return TW_REDIS_FAILED;
+			return repeated(listing->redis);
 		listing->seen = score == listing->from_ms ? listing->seen + 1 : 1;
 		listing->from_ms = score;
 	}
@@ -225,38 +195,59 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 }
 
 /* Sets the number of entries of the next page: as many of the size of these as fit. */
-static void page_resize(struct listing *listing, const redisReply *items)
+static void page_resize(struct scan *scan, const redisReply *items)
 {
 	size_t bytes = 1;
 
 	for (size_t i = 1; i < items->elements; i += 2)
 		bytes += items->element[i]->len;
-	listing->entries = page_bytes * (items->elements / 2) / bytes;
-	if (!listing->entries || listing->seen)
-		listing->entries = 1;
-	if (listing->entries > PAGE || !items->elements)
-		listing->entries = PAGE;
+	scan->entries = page_bytes * (items->elements / 2) / bytes;
+	if (!scan->entries || scan->seen)
+		scan->entries = 1;
+	if (scan->entries > PAGE || !items->elements)
+		scan->entries = PAGE;
+}
+
+enum tw_status scan_page(struct tw_redis *redis, unsigned shard, struct scan *scan,
+			 redisReply **reply)
+{
+	const char *cursor = *scan->cursor ? scan->cursor : "0";
+	enum tw_status status = redis_ask(
+		redis, &script_scan, shard, reply_take, reply, "isii", (int64_t)scan->place, cursor,
+		(int64_t)(scan->entries ? scan->entries : 10), (int64_t)scan->seen);
+	size_t seen;
+
+	if (status != TW_OK)
+		return status;
+	seen = (size_t)(*reply)->element[3]->integer;
+	/* A cursor that stays would never end. */
+	if (!strcmp((*reply)->element[1]->str, cursor) && seen <= scan->seen &&
+	    (strcmp(cursor, "0") != 0 || seen)) {
+		freeReplyObject(*reply);
+		return repeated(redis);
+	}
+	snprintf(scan->cursor, sizeof(scan->cursor), "%.20s", (*reply)->element[1]->str);
+	scan->seen = seen;
+	page_resize(scan, (*reply)->element[2]);
+	return TW_OK;
+}
+
+bool scan_is_over(const struct scan *scan)
+{
+	return !strcmp(scan->cursor, "0") && !scan->seen;
 }
 
 static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
 {
 	const redisReply *items = reply->element[2];
-	size_t seen = (size_t)reply->element[3]->integer;
 	enum tw_status status = TW_OK;
 
-	/* A cursor that stays would never end. */
-	if (!strcmp(reply->element[1]->str, listing->cursor) && seen <= listing->seen &&
-	    (strcmp(listing->cursor, "0") || seen))
-		return TW_REDIS_FAILED;
-	snprintf(listing->cursor, sizeof(listing->cursor), "%.20s", reply->element[1]->str);
-	listing->seen = seen;
 	for (size_t i = 0; i + 1 < items->elements && !listing->ended && status == TW_OK; i += 2) {
 		struct tw_redis_info info = info_begin(listing, reply, items->element[i]);
 
 		status = give_letter(listing, &info, items->element[i + 1]);
 	}
-	page_resize(listing, items);
-	if (!strcmp(listing->cursor, "0") && !seen)
+	if (scan_is_over(&listing->scan))
 		shard_leave(listing);
 	return status;
 }
@@ -264,28 +255,25 @@ static enum tw_status give_letters(struct listing *listing, const redisReply *re
 enum tw_status tw_redis_each(struct tw_redis *redis, enum tw_redis_kind kind,
 			     tw_redis_each_fn *each, void *context)
 {
-	struct listing listing = {.redis = redis,
-				  .kind = kind,
-				  .each = each,
-				  .context = context,
-				  .from_ms = INT64_MIN,
-				  .cursor = "0",
-				  .entries = 10};
+	struct listing listing = {
+		.redis = redis, .each = each, .context = context, .scan.place = LETTERS_PLACE};
 	enum tw_status status = TW_OK;
 	redisReply *reply;
 
 	if (!redis || !each || kind > TW_REDIS_LETTERS)
 		return TW_INVALID;
 	while (listing.shard < redis->space.shards && !listing.ended && status == TW_OK) {
-		status = page_fetch(&listing, &reply);
+		if (kind == TW_REDIS_TASKS)
+			status =
+				redis_ask(redis, &script_list, listing.shard, reply_take, &reply,
+					  "iis", listing.from_ms, (int64_t)listing.seen, PAGE_TEXT);
+		else
+			status = scan_page(redis, listing.shard, &listing.scan, &reply);
 		if (status != TW_OK)
 			return status;
 		status = kind == TW_REDIS_TASKS ? give_page(&listing, reply)
 						: give_letters(&listing, reply);
 		freeReplyObject(reply);
-		if (status == TW_REDIS_FAILED)
-			calls_note(&redis->access->calls, status,
-				   "the server repeated a part of the listing");
 	}
 	return status;
 }

@@ -91,18 +91,6 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 	return call_end(&redis->access->calls, call, status);
 }
 
-/* Deletes the namespace's own keys. */
-static enum tw_status own_delete(struct tw_redis *redis)
-{
-	struct call *call = call_begin(&redis->access->calls);
-
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_delete, &redis->space, SHARD_NONE);
-	eval_text(&call->eval, "1");
-	return call_end(&redis->access->calls, call, call_ask(redis, call));
-}
-
 enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
 {
 	if (!redis || !stats)
@@ -143,5 +131,5 @@ enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force)
 	if (status != TW_OK)
 		return status;
 	/* The layout is deleted last, so that others agree on the shards until then. */
-	return own_delete(redis);
+	return redis_ask(redis, &script_delete, SHARD_NONE, NULL, NULL, "s", "1");
 }

@@ -1,5 +1,5 @@
 -- with: group limits batch
--- Lists tasks by their due times, or one task. ARGV: from which due time on ("-inf": all), how many
+-- Lists tasks by their due times, or one task. ARGV: from which due time on, how many
 -- of that time to leave out, limit, and the key of the one. Answers now, 1 if there are more, then
 -- of each key, due time or end of the lease, run (attempts as "3", with the token of a run on lease
 -- as "3:17", "" if there are none), record, and recurrence ("" if none). Those of a time come as:

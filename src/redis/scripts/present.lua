@@ -1,6 +1,6 @@
 -- A worker reports that it is there. ARGV: its name, what it says of itself, for how many
 -- milliseconds that is good. At most a thousand are kept; none outlives its time. Answers 0.
-local until_when, words = unpack(KEYS)
+local until_when, words = unpack(KEYS, 2, 3)
 local gone = redis.call('ZRANGEBYSCORE', until_when, '-inf', now, 'LIMIT', 0, 100)
 
 if #gone > 0 then

@@ -44,8 +44,8 @@ struct script {
 	X(limit, 12, true, true, true, true, "n")                            \
 	X(rule, 6, true, false, false, false, "s")                           \
 	X(layout, 1, true, false, false, false, "s")                         \
-	X(present, 2, true, false, false, true, "n")                         \
-	X(workers, 2, true, false, false, false, "[*is]")                    \
+	X(present, 3, true, false, false, true, "n")                         \
+	X(workers, 3, true, false, false, false, "[*is]")                    \
 	X(delete, 12, true, true, false, true, "i")                          \
 	X(group_drain, 12, false, true, false, true, "n")
 

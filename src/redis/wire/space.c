@@ -58,9 +58,8 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 /* Writes the text in braces. Returns its length. */
 static size_t tag_write(const struct space *space, unsigned shard, char *text, size_t room)
 {
-	return (size_t)(shard >= SHARD_LAYOUT
-				? snprintf(text, room, "tw/%s", space->name)
-				: snprintf(text, room, "tw/%s/%u", space->name, shard));
+	return (size_t)(shard == SHARD_NONE ? snprintf(text, room, "tw/%s", space->name)
+					    : snprintf(text, room, "tw/%s/%u", space->name, shard));
 }
 
 unsigned space_slot(const struct space *space, unsigned shard)
@@ -76,10 +75,8 @@ void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 	static const char *const of_shard[] = {"due",    "body",   "run",   "state",
 					       "dead",   "limits", "every", "died",
 					       "leases", "queue",  "turns", "busy"};
-	static const char *const of_namespace[OWN_KEYS] = {"present", "workers", "layout"};
-	const char *const *names = shard == SHARD_NONE     ? of_namespace
-				   : shard == SHARD_LAYOUT ? &of_namespace[OWN_KEYS - 1]
-							   : of_shard;
+	static const char *const of_namespace[OWN_KEYS] = {"layout", "present", "workers"};
+	const char *const *names = shard == SHARD_NONE ? of_namespace : of_shard;
 	char key[TAG_SIZE + 16] = "{";
 	char *name = key + 1 + tag_write(space, shard, key + 1, TAG_SIZE);
 

@@ -13,10 +13,9 @@
 
 /* The number of slots of a cluster. */
 enum { SLOTS = 16384 };
-/* SHARD_NONE stands for a shard where the keys are the namespace's own. SHARD_LAYOUT stands for one
- * that has the layout alone: a node of a cluster finds out by it where that is. */
+/* SHARD_NONE stands for a shard where the keys are the namespace's own. SHARD_REFUSED is none. */
 #define SHARD_NONE UINT_MAX
-#define SHARD_LAYOUT (UINT_MAX - 1)
+#define SHARD_REFUSED (UINT_MAX - 1)
 enum { OWN_KEYS = 3 };
 
 struct space {
@@ -34,8 +33,8 @@ unsigned space_shard(const struct space *space, const void *key, size_t key_size
 unsigned space_slot(const struct space *space, unsigned shard);
 
 /* Writes the first `count` keys of the shard as arguments: due, body, run, state, dead, limits,
- * every, died, leases, queue, turns, busy; of the namespace, which has OWN_KEYS: present,
- * workers, layout. */
+ * every, died, leases, queue, turns, busy; of the namespace, which has OWN_KEYS: layout,
+ * present, workers. */
 void space_write_keys(const struct space *space, unsigned shard, unsigned count,
 		      struct buffer *buffer);
 

@@ -68,37 +68,39 @@ static bool worker_read(struct tw_redis_worker_info *worker, const char *text, i
 	return true;
 }
 
-static size_t workers_read(const struct eval *eval, struct tw_redis_worker_info *workers,
-			   size_t room)
+/* The workers that are found. */
+struct workers {
+	struct tw_redis_worker_info *infos;
+	size_t room;
+	size_t count;
+};
+
+static enum tw_status workers_read(void *result, struct call *call)
 {
-	const redisReply *reply = eval->reply;
-	struct tw_redis_worker_info worker;
-	size_t count = 0;
+	const redisReply *reply = call->eval.reply;
+	struct workers *workers = result;
+	struct tw_redis_worker_info info;
 
 	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
-		if (!worker_read(&worker, reply->element[i + 1]->str, reply->element[i]->integer))
+		if (!worker_read(&info, reply->element[i + 1]->str, reply->element[i]->integer))
 			continue;
-		if (count < room)
-			workers[count] = worker;
-		count++;
+		if (workers->count < workers->room)
+			workers->infos[workers->count] = info;
+		workers->count++;
 	}
-	return count;
+	return TW_OK;
 }
 
-enum tw_status tw_redis_get_workers(struct tw_redis *redis, struct tw_redis_worker_info *workers,
+enum tw_status tw_redis_get_workers(struct tw_redis *redis, struct tw_redis_worker_info *infos,
 				    size_t room, size_t *count)
 {
-	struct call *call;
+	struct workers workers = {infos, room, 0};
 	enum tw_status status;
 
-	if (!redis || !count || (!workers && room))
+	if (!redis || !count || (!infos && room))
 		return TW_INVALID;
-	call = call_begin(&redis->access->calls);
-	if (!call)
-		return TW_NO_MEMORY;
-	eval_begin(&call->eval, &script_workers, &redis->space, SHARD_NONE);
-	status = call_ask(redis, call);
+	status = redis_ask(redis, &script_workers, SHARD_NONE, workers_read, &workers, "");
 	if (status == TW_OK)
-		*count = workers_read(&call->eval, workers, room);
-	return call_end(&redis->access->calls, call, status);
+		*count = workers.count;
+	return status;
 }

@@ -28,10 +28,9 @@
 --   busy   hash: group, or '', to the number of its runs that have places
 -- and the keys "rate/GROUP" (limits.lua).
 -- The namespace's own keys are, in this order:
---   1 present  sorted set: worker, by the millisecond until which its report is good
---   2 workers  hash: worker to its report
---   3 layout   "5 16": the version of these keys, and the number of shards; a call that reads it
---              has it as the first one
+--   1 layout   "5 16": the version of these keys, and the number of shards
+--   2 present  sorted set: worker, by the millisecond until which its report is good
+--   3 workers  hash: worker to its report
 -- Besides, "wait" is there for a millisecond behind changes that are waited for (router.c).
 -- Times are this server's, taken here. A script that begins with "with:" has the named files of
 -- this folder before it, too; only those, for each call makes their functions again.
@@ -39,7 +38,7 @@ if #KEYS == 1 then
 	-- Of a slot on its way to this node one key alone is declared: a node refuses several as
 	-- long as one of them is not there, as those are that have nothing to hold (router.c).
 	local tag, first = string.match(KEYS[1], '^(.*})(.*)$')
-	for _, name in ipairs(first == 'present' and {'workers', 'layout'} or {'body', 'run',
+	for _, name in ipairs(first == 'layout' and {'present', 'workers'} or {'body', 'run',
 			'state', 'dead', 'limits', 'every', 'died', 'leases', 'queue', 'turns',
 			'busy'}) do
 		KEYS[#KEYS + 1] = tag .. name
