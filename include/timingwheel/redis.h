@@ -102,7 +102,7 @@ struct tw_redis_error {
 
 /*
  * What the server confirms of a change before the call returns. timingwheel-redis(7) says which
- * fault each durability survives.
+ * fault each durability survives, and which settings of the server it needs.
  *
  * The server is asked once for all changes that are sent to it together (WAITAOF, WAIT), and has
  * three quarters of `reply_timeout`. If it does not confirm a change in that time, the change is
@@ -164,18 +164,16 @@ struct tw_redis_options {
 	 * The addresses of a host are tried in order, each for an equal share of the time left. */
 	tw_duration connect_timeout;
 	tw_duration reply_timeout; /* the timeout of one reply; 0 means the URL's, or 5 s */
-	/* How long a call retries while the server can't be reached, is loading its data, is busy
-	 * with a script, is read-only, can't write to its disk (MISCONF), lacks replicas
-	 * (NOREPLICAS, `durability`), or moves slots. 0 means 5 s, TW_FOREVER no limit, a negative
-	 * value means one try. tw_redis_open() always tries once. */
+	/* How long a call retries while the server can't be reached, has its maximum number of
+	 * clients, is loading its data, is busy with a script, is read-only, can't write to its
+	 * disk (MISCONF), lacks replicas (NOREPLICAS, `durability`), or moves slots. 0 means 5 s,
+	 * TW_FOREVER no limit, a negative value one try. tw_redis_open() always tries once. */
 	tw_duration patience;
 	/* Accept a server that may evict the library's keys (maxmemory-policy allkeys-…) or does
 	 * not report its policy. */
 	bool allow_eviction;
-	/* What is confirmed of each change; 0 means the URL's durability, if it has one. DISK and
-	 * BOTH need `appendonly yes`, and `appendfsync always` with `no-appendfsync-on-rewrite no`
-	 * or, from Redis 7.2 on, `everysec`: then a change, and calls made meanwhile, take up to a
-	 * second. REPLICA and BOTH need a replica. Each connection checks that. */
+	/* What is confirmed of each change; 0 means the URL's durability, if it has one. Each
+	 * connection checks whether the server can give it. */
 	enum tw_redis_durability durability;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
@@ -196,10 +194,8 @@ struct tw_redis;
  *    an argument or a field is out of range, or a reserved field is not 0. Nothing has changed.
  *    Also: the server at which the call reconnects has no such database.
  *  - TW_NO_MEMORY: out of memory. Nothing has changed, unless a call says otherwise.
- *  - TW_REDIS_UNREACHABLE: for `patience` the server could not be connected to, was loading its
- *    data, was busy with a script, had its maximum number of clients, or lacked the replica that
- *    `durability` needs. Nothing has changed, except that a call about all shards may have changed
- *    some. It can be repeated.
+ *  - TW_REDIS_UNREACHABLE: the server was away for `patience`. Nothing has changed, except that a
+ *    call about all shards may have changed some. It can be repeated.
  *  - TW_REDIS_OUTCOME_UNKNOWN, from calls that change something: the connection broke after the
  *    change was sent and before its reply came. The change may have been made, and the call can be
  *    repeated. A call that changes nothing, or does the same twice, is retried instead. With
@@ -235,12 +231,10 @@ TW_API enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_red
 /*
  * Opens another namespace over the connections of `redis`. A new one is created.
  *
- * Both handles use the same connections: one to every node, whatever the number of namespaces.
- * Calls about several namespaces share round trips. `name_space` and `shards` are as in struct
- * tw_redis_options: NULL and 0 are their defaults. All other options are those of `redis`, and
- * tw_redis_last_error() is common to both. The handles may be closed in any order. *error (may be
- * NULL) describes a failure. The caller owns *beside, until tw_redis_close(); on failure *beside is
- * NULL. Costs one round trip.
+ * Calls about several namespaces then share round trips. `name_space` and `shards` are as in struct
+ * tw_redis_options; all other options are those of `redis`. The handles may be closed in any order.
+ * *error (may be NULL) describes a failure. The caller owns *beside, until tw_redis_close(); on
+ * failure *beside is NULL. Costs one round trip.
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space,
@@ -250,21 +244,14 @@ TW_API enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *n
 /* Frees the handle, which may be NULL. Closes the connections unless another handle uses them. */
 TW_API void tw_redis_close(struct tw_redis *redis);
 
-/*
- * Copies the description of the last failed call, of any thread, to *error.
- *
- * The description belongs to the connections: handles that share them share it. A call that returns
- * TW_INVALID or TW_NO_MEMORY may leave it unchanged. The function does nothing if `redis` or
- * `error` is NULL.
- */
+/* Copies the description of the last failed call, of any thread, to *error. Handles that share
+ * connections share it. A call that returns TW_INVALID or TW_NO_MEMORY may leave it unchanged. The
+ * function does nothing if `redis` or `error` is NULL. */
 TW_API void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error);
 
-/*
- * Writes the key as text, as a callback's header Tw-Key has it: with %XX for blanks, '%' and bytes
- * that are not printable ASCII, and a NUL at the end.
- *
- * `text` must have room for 3 * key_size + 1 bytes.
- */
+/* Writes the key as text, as a callback's header Tw-Key has it: with %XX for blanks, '%' and bytes
+ * that are not printable ASCII, and a NUL at the end. `text` must have room for 3 * key_size + 1
+ * bytes. */
 TW_NONNULL(3)
 TW_READS(1, 2)
 TW_API void tw_redis_write_key(const void *key, size_t key_size, char *text);
@@ -288,7 +275,6 @@ enum tw_redis_method {
 	TW_REDIS_DELETE,
 	TW_REDIS_HEAD
 };
-
 /* Their names, for an array of strings. */
 #define TW_REDIS_METHOD_NAMES "POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"
 
@@ -478,8 +464,7 @@ typedef bool tw_redis_each_fn(void *context, const struct tw_redis_info *info);
 /*
  * Passes the key's task to `each`, once. Dead letters are not found. Costs one round trip.
  *
- * Returns:
- *   TW_NOT_FOUND              no task has the key
+ * Returns: TW_NOT_FOUND if no task has the key
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
@@ -546,14 +531,12 @@ struct tw_redis_group_stats {
  *
  * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their number.
  * The cost, two round trips to each node, does not grow with the number of groups or tasks, because
- * the call looks at a sample of each shard: N waiting tasks of groups, evenly spaced in the order
- * of names, the N groups that have the next turns, and N claims. N is 512 divided by the number of
- * shards, at least 16. As far as there is room, the list has each group with a fiftieth of the
+ * the call looks at N waiting tasks, N groups and N claims of each shard: 512 divided by the number
+ * of shards, at least 16. As far as there is room, the list has each group with a fiftieth of the
  * waiting tasks, and all groups if no shard has more than N.
  *
  * `waiting` and `oldest_ms` are exact, except that a task just replaced or moved may count twice.
- * `running` is exact if the tasks on lease of a shard were taken by at most N claims; otherwise it
- * is scaled up from N of these.
+ * `running` is exact up to N claims, and scaled up beyond.
  */
 TW_CHECKED
 TW_FILLS(2, 3)
@@ -619,8 +602,7 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *gr
  *
  * Costs a round trip to each node.
  *
- * Returns:
- *   TW_REDIS_BAD_DATA         as tw_redis_set_limits()
+ * Returns: TW_REDIS_BAD_DATA as tw_redis_set_limits()
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_get_limits(struct tw_redis *redis, const char *group,
@@ -647,8 +629,7 @@ TW_API enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limi
  * *removed (may be NULL) becomes the number of removed tasks. Costs round trips to each node:
  * one for every 1,000 tasks of a shard, and at least one.
  *
- * Returns:
- *   TW_REDIS_BAD_DATA         as tw_redis_set_limits()
+ * Returns: TW_REDIS_BAD_DATA as tw_redis_set_limits()
  */
 TW_API enum tw_status tw_redis_drop_group(struct tw_redis *redis, const char *group,
 					  uint64_t *removed);
@@ -680,9 +661,8 @@ TW_API enum tw_status tw_redis_get_workers(struct tw_redis *redis,
 					   size_t *count);
 
 /*
- * Make a dead letter a task again, due now, with no attempt begun, and delete a dead letter.
- *
- * Each costs one round trip.
+ * Make a dead letter a task again, due now, with no attempt begun, and delete a dead letter. Each
+ * costs one round trip.
  *
  * Returns:
  *   TW_NOT_FOUND              no dead letter has the key
@@ -804,8 +784,7 @@ struct tw_redis_verdict {
  * run has the task, or it was replaced or moved, and nothing has changed; or the reason why the
  * server did not process the job.
  *
- * Returns:
- *   TW_OK                     the server processed all jobs; otherwise the first failure
+ * Returns: TW_OK if the server processed all jobs, otherwise the first failure
  */
 TW_READS(2, 3)
 TW_API enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job *jobs,
@@ -906,8 +885,7 @@ struct tw_redis_worker_options {
 	 * The most specific match decides: the longest pattern that matches the URL's host, or else
 	 * the narrowest network that contains the address connected to. A target that the same
 	 * pattern allows and denies is denied. A target without a match is denied if `allow` has
-	 * patterns, and allowed otherwise. So `allow` alone permits nothing else; `allow` with "*"
-	 * permits everything that `deny` does not match.
+	 * patterns, and allowed otherwise.
 	 *
 	 * Addresses of clouds' metadata are denied even for allowed hosts, unless `allow` has one
 	 * of these networks or a part of it: 169.254.0.0/16, fe80::/10 (both link-local),
@@ -1006,8 +984,7 @@ struct tw_redis_worker;
  * left for a connection, the task is postponed by a second, and the attempt does not count; for a
  * look-up of a name it does.
  *
- * Returns:
- *   TW_SYSTEM                 a thread could not be started, or no descriptor was available
+ * Returns: TW_SYSTEM if a thread could not be started, or no descriptor was available
  */
 TW_CHECKED
 TW_API enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
@@ -1038,8 +1015,7 @@ TW_API enum tw_status tw_redis_worker_stop(struct tw_redis_worker *worker, tw_du
  * Frees the worker, which may be NULL. Stops it with a grace of 0 unless it was stopped before, and
  * waits for handlers that still run.
  *
- * Returns:
- *   TW_INVALID                called from a handler or hook of this worker; nothing happens
+ * Returns: TW_INVALID if called from a handler or hook of this worker; nothing happens
  */
 TW_API enum tw_status tw_redis_worker_destroy(struct tw_redis_worker *worker);
 
@@ -1111,8 +1087,7 @@ struct tw_redis_worker_stats {
  *
  * losses, reconnects, round_trips, turned and error are always those of the whole worker.
  *
- * Returns:
- *   TW_NOT_FOUND              the worker does not serve that namespace
+ * Returns: TW_NOT_FOUND if the worker does not serve that namespace
  */
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						const char *name_space,
