@@ -22,7 +22,7 @@
 static inline void look_fence(void)
 {
 	/* acquire: a look that has read a later life's words, or zeros, sees what came before them;
-	 * pairs with entry_make(), pool_rest_page() and tables_release_some(). */
+	 * pairs with entry_make(), pool_rest_page() and table_release_some(). */
 	if (!SANITIZER_THREAD)
 		atomic_thread_fence(memory_order_acquire);
 }

@@ -16,7 +16,7 @@
  * gives up the table's reference. The cells of entries that left are the shard's for what comes
  * next; a few of them, for maintenance returns them.
  *
- * A table of another size is made beside the present one: each change fills a part of it. A change
+ * The table of the next size is filled beside the present one: each change fills a part. A change
  * in a bucket that is copied already is made in both. When all buckets are copied, the new table
  * takes the other's place, whose memory goes back to the system in steps.
  *
@@ -41,64 +41,45 @@ enum { SPARE_ALL = 1 << 20, SPARE_MOST = 32768, SPARE_LEAST = 2048 };
 
 /* ---- The table ---- */
 
-/* Begins a table for `entries` entries, unless one is being made. */
-static void shard_begin_resizing(struct shard *shard, size_t entries)
+/* Begins to fill another table, one size larger or smaller, unless one is being filled, or an old
+ * one is not yet empty. */
+static void shard_begin_resizing(struct shard *shard, struct table *table)
 {
-	if (shard->next)
+	if (shard->next || shard->old || table == &shard->sizes[TABLE_SIZES] || !table_open(table))
 		return;
-	shard->next = table_new(&shard->old_tables, entries);
+	shard->next = table;
 	shard->next_copied = 0;
-	shard->must_tend = true;
-}
-
-/* Gives up the next table, which no thread has seen. */
-static void shard_drop_next(struct shard *shard)
-{
-	table_rest(&shard->old_tables, shard->next);
-	shard->next = NULL;
 	shard->must_tend = true;
 }
 
 /* Publishes the next table, and leaves the old one. */
 static void shard_end_resizing(struct shard *shard)
 {
-	struct table *old = shard->table;
-	struct table *table = shard->next;
-
-	shard->table = table;
+	shard->old = shard->table;
+	shard->table = shard->next;
+	shard->next = NULL;
 	/* seq_cst: publishes the table; pairs with shard_place(). */
-	atomic_store_explicit(&shard->place, table_place(table), memory_order_seq_cst);
+	atomic_store_explicit(&shard->place, table_place(shard->table), memory_order_seq_cst);
 	/* release: a thread that sees this sees the place; pairs with shard_tables(). The old table
 	 * is not touched before. */
 	atomic_store_explicit(&shard->tables, counter_read(&shard->tables) + 1,
 			      memory_order_release);
-	shard->next = NULL;
-	table_rest(&shard->old_tables, old);
-	shard->must_tend = true;
 }
 
-/* Does some steps of filling the next table, which is there. */
+/* Does some steps of filling the next table, which is there. It has room for all: at most one entry
+ * comes with each step. */
 static void shard_resize_some(struct shard *shard, size_t steps)
 {
 	enum { COPIED = 4 };
-	const struct table *table = shard->table;
-	struct table *next = shard->next;
 
-	/* The next table was to be smaller, but the present one has become fuller. */
-	if (!table_is_for(next, table->count)) {
-		shard_drop_next(shard);
-		return;
-	}
-	if (!table_copy_some(table, &shard->next_copied, steps * COPIED, next))
+	if (!table_copy_some(shard->table, &shard->next_copied, steps * COPIED, shard->next))
 		shard_end_resizing(shard);
 }
 
 bool shard_reserve(struct shard *shard)
 {
-	const struct table *table = shard->table;
-
-	if (!table_is_for(table, table->count))
-		shard_begin_resizing(shard, (table->mask + 1) * BUCKET_SLOTS);
+	if (table_is_full(shard->table))
+		shard_begin_resizing(shard, shard->table + 1);
 	/* The resizing is usually over by now, unless there was no memory for it for long. */
 	while (shard->next && !table_has_room(shard->table))
 		shard_resize_some(shard, 1);
@@ -109,12 +90,10 @@ bool shard_reserve(struct shard *shard)
  * evicted keys. */
 static void shard_try_to_shrink(struct shard *shard)
 {
-	const struct table *table = shard->table;
-
-	if (!table_is_sparse(table))
+	if (!table_is_sparse(shard->table))
 		return;
 	policy_forget(&shard->policy);
-	shard_begin_resizing(shard, table->count + table->count / 2);
+	shard_begin_resizing(shard, shard->table - 1);
 }
 
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
@@ -135,15 +114,10 @@ size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cac
 /* Puts in an entry, for which there is room. */
 static inline void shard_add(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry)
 {
-	struct table *table = shard->table;
-	size_t number = table_add(table, hash, entry);
+	size_t number = table_add(shard->table, hash, entry);
 
-	if (!shard->next || number >= shard->next_copied)
-		return;
-	if (table_is_for(shard->next, table->count))
+	if (shard->next && number < shard->next_copied)
 		(void)table_add(shard->next, hash, entry);
-	else
-		shard_drop_next(shard);
 }
 
 /* Takes out the entry in that slot. */
@@ -481,12 +455,12 @@ static __attribute__((noinline)) bool shard_tend(struct shard *shard, size_t res
 
 	/* Entries have left since the last table was begun, so a smaller one may do. */
 	shard_try_to_shrink(shard);
-	goes_on |= shard->next != NULL;
 	if (shard->next)
 		shard_resize_some(shard, resized);
-	goes_on |= tables_release_some(shard->old_tables);
-	shard->must_tend = goes_on || table_is_sparse(shard->table);
-	return goes_on;
+	if (shard->old && !table_release_some(shard->old))
+		shard->old = NULL;
+	shard->must_tend = goes_on || shard->next || shard->old || table_is_sparse(shard->table);
+	return shard->must_tend;
 }
 
 /* ---- Begin and end ---- */
@@ -611,18 +585,15 @@ void shard_clear(struct shard *shard, enum tw_cache_cause cause)
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 			  struct removals *removals) IS_NOT_FOLLOWED
 {
-	struct table *table = table_new(&shard->old_tables, 1);
-
 	shard->shared = shared;
 	shard->removals = removals;
 	flights_init(&shard->flights);
 	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
 	(void)shard_note_next(shard, EXPIRY_NEVER);
 	turn_lock_init(&shard->lock, &shard->sleep);
-	shard->table = table;
-	if (!table)
-		return TW_NO_MEMORY;
-	atomic_init(&shard->place, table_place(table));
+	tables_init(shard->sizes, shard->least);
+	shard->table = &shard->sizes[0];
+	atomic_init(&shard->place, table_place(shard->table));
 	return tw_alarm_init(shared->wheel, &shard->alarm, shard_expire, shard);
 }
 
@@ -632,9 +603,7 @@ void shard_close(struct shard *shard)
 	expiry_close(&shard->expiry);
 	while (spare_return_some(&shard->spare, shard->shared->pool, SHARD_STEP))
 		continue;
-	tables_free(shard->next);
-	tables_free(shard->table);
-	tables_free(shard->old_tables);
+	tables_close(shard->sizes);
 	policy_forget(&shard->policy);
 	flights_close(&shard->flights);
 	turn_lock_destroy(&shard->lock);

@@ -36,7 +36,7 @@ struct shard {
 	_Alignas(64) struct turn_lock lock;
 	bool has_flights;   /* a key may have one in its chain */
 	bool must_tend;     /* something is done in steps, or should be: see shard_tend() */
-	struct table *next; /* the table being made to take its place, or NULL */
+	struct table *next; /* the table being filled to take its place, or NULL */
 	/* Since the lock was taken. */
 	int32_t entries_more; /* entries that the shared state has not counted yet */
 	int64_t bytes_more;
@@ -52,7 +52,9 @@ struct shard {
 	struct turn_lock_sleep sleep; /* for the lock */
 	_Alignas(64) struct flights flights;
 	size_t next_copied; /* buckets of the table whose entries `next` has */
-	struct table *old_tables;
+	struct table *old;  /* the table that was in use before, until it is empty again, or NULL */
+	struct table sizes[TABLE_SIZES];
+	struct bucket least[TABLE_LEAST];   /* the buckets of `sizes[0]` */
 	_Alignas(64) struct tw_alarm alarm; /* the wheel writes to it, too */
 };
 
@@ -129,11 +131,8 @@ static inline void shard_prefetch_guess(const struct shard *shard, uint64_t hash
 /* Returns the bytes of all tables. Under the lock. */
 static inline uint64_t shard_table_bytes(const struct shard *shard)
 {
-	uint64_t bytes = table_bytes(shard->table) + (shard->next ? table_bytes(shard->next) : 0);
-
-	for (const struct table *table = shard->old_tables; table; table = table->next)
-		bytes += table_bytes(table);
-	return bytes;
+	return table_bytes(shard->table) + (shard->next ? table_bytes(shard->next) : 0) +
+	       (shard->old ? table_bytes(shard->old) : 0);
 }
 
 /* ---- When entries are examined ---- */

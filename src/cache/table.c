@@ -12,10 +12,9 @@
  * and go, sooner or later every bucket got there, and then each miss searched the whole table.)
  *
  * Readers. An entry never moves within a table, and a replacement is one store, so a key that is
- * there all the time is found at any moment. A table of another size is filled in steps, bucket by
- * bucket, and published whole (shard.c). The memory of the old one goes back to the system and
- * reads as zero, but stays mapped until the shard ends, and is used again for a table of its size.
- * Less than a page is zeroed.
+ * there all the time is found at any moment. The table of the next size is filled in steps, bucket
+ * by bucket, and published whole (shard.c). The memory of the old one goes back to the system and
+ * reads as zero, but stays mapped until the shard ends, for the next time that it is used.
  *
  * Invariants: an entry is in one slot, in its hash's bucket or in one after it, with room in none
  * that it passed when it came; each bucket that it passed counts it, or counts 120. `count` is the
@@ -27,7 +26,6 @@
 #include "table.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/pages.h"
 
@@ -38,113 +36,56 @@ static void slot_store(_Atomic uint64_t *slot, uint64_t word)
 	atomic_store_explicit(slot, word, memory_order_seq_cst);
 }
 
-static size_t table_size(size_t buckets)
+void tables_init(struct table tables[TABLE_SIZES], struct bucket least[TABLE_LEAST])
 {
-	return buckets * sizeof(struct bucket);
+	tables[0].mask = TABLE_LEAST - 1;
+	tables[0].buckets = least;
+	for (size_t i = 1; i < TABLE_SIZES; i++)
+		tables[i].mask = ((size_t)TABLE_PAGE / 2 << i) - 1;
 }
 
-/* Returns whether buckets fill pages. Fewer come from malloc. */
-static bool buckets_are_pages(size_t buckets)
+static size_t table_size(const struct table *table)
 {
-	return buckets >= 4096 / sizeof(struct bucket);
+	return (table->mask + 1) * sizeof(struct bucket);
 }
 
-/* Returns empty buckets, or NULL if out of memory. */
-static struct bucket *buckets_map(size_t buckets)
+bool table_open(struct table *table)
 {
-	struct bucket *first;
-
-	if (buckets_are_pages(buckets))
-		return pages_map_untouched(table_size(buckets));
-	first = aligned_alloc(_Alignof(struct bucket), table_size(buckets));
-	if (first)
-		memset(first, 0, table_size(buckets));
-	return first;
+	if (!table->buckets)
+		table->buckets = pages_map_untouched(table_size(table));
+	return table->buckets;
 }
 
-/* Takes an old table that reads as zero out of the list, or returns NULL. */
-static struct table *table_take(struct table **old, size_t buckets)
-{
-	struct table *table;
-
-	while ((table = *old) && (table->mask + 1 != buckets || table->released < buckets))
-		old = &table->next;
-	if (!table)
-		return NULL;
-	*old = table->next;
-	table->released = 0;
-	table->next = NULL;
-	table->count = 0;
-	return table;
-}
-
-struct table *table_new(struct table **old, size_t entries)
-{
-	size_t buckets = 1;
-	struct table *table;
-
-	while (buckets * BUCKET_USED_MOST < entries)
-		buckets *= 2;
-	table = table_take(old, buckets);
-	if (table)
-		return table;
-	table = calloc(1, sizeof(*table));
-	if (!table)
-		return NULL;
-	table->buckets = buckets_map(buckets);
-	if (!table->buckets) {
-		free(table);
-		return NULL;
-	}
-	table->mask = buckets - 1;
-	return table;
-}
-
-void table_rest(struct table **old, struct table *table)
-{
-	table->next = *old;
-	*old = table;
-}
-
-bool tables_release_some(struct table *old)
+bool table_release_some(struct table *table)
 {
 	/* They take some 10 us. */
 	enum { BUCKETS = 2048 };
-	size_t left;
+	struct bucket *first = &table->buckets[table->released];
+	size_t left = table->mask + 1 - table->released;
 
-	while (old && old->released > old->mask)
-		old = old->next;
-	if (!old)
-		return false;
-	left = old->mask + 1 - old->released;
 	left = left < BUCKETS ? left : BUCKETS;
 	/* release: a reader that sees a zero sees that the shard has another table; pairs with
 	 * look_fence(). */
 	if (!SANITIZER_THREAD)
 		atomic_thread_fence(memory_order_release);
-	if (!buckets_are_pages(left) ||
-	    !pages_release(&old->buckets[old->released], table_size(left)))
+	if (!pages_release(first, left * sizeof(*first)))
 		for (size_t i = 0; i < left * BUCKET_SLOTS; i++)
 			/* relaxed: after the fence. */
-			atomic_store_explicit(&old->buckets[old->released + i / BUCKET_SLOTS]
-						       .slots[i % BUCKET_SLOTS],
-					      0, memory_order_relaxed);
-	old->released += left;
-	return true;
+			atomic_store_explicit(&first[i / BUCKET_SLOTS].slots[i % BUCKET_SLOTS], 0,
+					      memory_order_relaxed);
+	table->released += left;
+	if (table->released <= table->mask)
+		return true;
+	table->released = 0;
+	table->count = 0;
+	return false;
 }
 
-void tables_free(struct table *table)
+void tables_close(struct table tables[TABLE_SIZES])
 {
-	struct table *next;
-
-	for (; table; table = next) {
-		next = table->next;
-		if (buckets_are_pages(table->mask + 1))
-			pages_unmap_aligned(table->buckets, table_size(table->mask + 1));
-		else
-			free(table->buckets);
-		free(table);
-	}
+	for (size_t i = 1; i < TABLE_SIZES; i++)
+		if (tables[i].buckets)
+			pages_unmap_aligned(tables[i].buckets, table_size(&tables[i]));
 }
 
 /* Counts one key more that has passed the bucket. */

@@ -26,27 +26,27 @@ struct bucket {
 	_Alignas(64) _Atomic uint64_t slots[BUCKET_SLOTS];
 };
 
-/* A table is the shard's, until the shard ends. */
+/* The least table has TABLE_LEAST buckets, which are part of the shard; the next one fills a page,
+ * and each further one is twice as large. */
+enum { TABLE_LEAST = 8, TABLE_PAGE = 64, TABLE_SIZES = 28 };
+
+/* A shard has a table of each size, in an array, and one in use. */
 struct table {
-	/* Constant. */
-	size_t mask; /* buckets - 1 */
-	struct bucket *buckets;
+	size_t mask;            /* buckets - 1; constant */
+	struct bucket *buckets; /* NULL before the first use; then constant */
 	/* Under the shard's lock. */
 	size_t count;
-	size_t released;    /* once another has its place: buckets that read as zero */
-	struct table *next; /* another that once was, or will be, the shard's */
+	size_t released; /* buckets that read as zero, once another table has its place */
 };
 
-/* Returns an empty table for at least `entries` entries: an old one of that size, or a new one.
- * Returns NULL if out of memory. */
-struct table *table_new(struct table **old, size_t entries);
-/* Leaves a table to the list of old ones. */
-void table_rest(struct table **old, struct table *table);
-/* Gives some memory of old tables back to the system, which readers may still look at. Returns
- * whether there is more. */
-bool tables_release_some(struct table *old);
-/* Frees a list of tables that no thread looks at. */
-void tables_free(struct table *table);
+void tables_init(struct table tables[TABLE_SIZES], struct bucket least[TABLE_LEAST]);
+/* Maps the buckets of one of a shard's tables, if it has none. Returns false if out of memory. */
+bool table_open(struct table *table);
+/* Gives some memory of a table that was in use back to the system; readers may still look at it.
+ * Returns false if it is empty now, and may be used again. */
+bool table_release_some(struct table *table);
+/* Unmaps all tables of a shard, at which no thread looks. */
+void tables_close(struct table tables[TABLE_SIZES]);
 
 /* Returns the bytes of memory that the table takes. */
 static inline size_t table_bytes(const struct table *table)
@@ -169,10 +169,10 @@ _Atomic uint64_t *table_find_address(struct table *table, uint64_t hash,
 
 /* ---- Under the shard's lock ---- */
 
-/* Returns whether `entries` are less than the table should have at most. */
-static inline bool table_is_for(const struct table *table, size_t entries)
+/* Returns whether a larger table should take its place. */
+static inline bool table_is_full(const struct table *table)
 {
-	return entries < (table->mask + 1) * BUCKET_USED_MOST;
+	return table->count >= (table->mask + 1) * BUCKET_USED_MOST;
 }
 
 static inline bool table_has_room(const struct table *table)
@@ -180,9 +180,10 @@ static inline bool table_has_room(const struct table *table)
 	return table->count < (table->mask + 1) * BUCKET_SLOTS;
 }
 
+/* Returns whether the next smaller table should take its place: it would be half full. */
 static inline bool table_is_sparse(const struct table *table)
 {
-	return table->mask > 0 && table->count < (table->mask + 1) * BUCKET_SLOTS / 4;
+	return table->mask >= TABLE_LEAST && table->count < (table[-1].mask + 1) * BUCKET_SLOTS / 2;
 }
 
 /* Adds the entry of a new key, for which there is room. Returns the number of its bucket. */

@@ -192,76 +192,11 @@ TEST(inline, table_changes_its_size_in_steps)
 		model_change_at_copied(&model, &random, i);
 	}
 	largest = shard->table->mask;
-	assert_true(largest >= KEYS / BUCKET_SLOTS && shard->tables >= 8);
+	assert_true(largest >= KEYS / BUCKET_SLOTS && shard->tables >= 4);
 	for (uint64_t i = 1; i <= 8 * KEYS; i++)
 		model_change(&model, random_below(&random, KEYS),
 			     random_once_in(&random, 100) ? i : 0);
 	assert_true(shard->table->mask <= largest / 2 || shard->next);
 	model_compare(&model);
 	cache_recorder_close(model.recorder);
-}
-
-static size_t key_home(const struct tw_cache *cache, uint64_t key)
-{
-	uint64_t hash = key_hash_wide(&cache->shared.seed, &key, sizeof(key));
-
-	return (uint32_t)hash & cache->shards[0].table->mask;
-}
-
-/* Deletes all keys under one lock, so that a smaller table is started for none. */
-static void delete_at_once(struct shard *shard)
-{
-	struct tw_cache_entry *entries[64];
-	struct shard_walk walk = {0};
-
-	shard_begin(shard);
-	while (!walk.is_over) {
-		size_t count = shard_walk_on(shard, &walk, entries, 64);
-
-		for (size_t i = 0; i < count; i++)
-			shard_unlink(shard,
-				     table_find_address(shard->table, entries[i]->hash, entries[i]),
-				     TW_CAUSE_EXPLICIT, 0);
-	}
-	(void)shard_end(shard);
-}
-
-/* A crowd comes whose keys have one bucket: the first, which is copied soon, or the last, which
- * would end the copying. */
-static void crowd_comes_to_bucket(void **state, size_t home)
-{
-	enum { BUCKETS = 64, CROWD = 8 };
-	struct cache_recorder *recorder = open_limited(*state, 0, TW_POLICY_LRU);
-	struct tw_cache *cache = recorder->cache;
-	struct shard *shard = &cache->shards[0];
-	const struct table *table;
-	uint64_t keys[CROWD];
-	uint64_t key = 0;
-
-	for (; shard->table->mask + 1 < BUCKETS || shard->next; key++)
-		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
-	delete_at_once(shard);
-	table = shard->table;
-	assert_true(table->mask + 1 == BUCKETS && shard->next && shard->next->mask == 0);
-	for (unsigned i = 0; i < CROWD; i++) {
-		while (key_home(cache, ++key) != home)
-			continue;
-		keys[i] = key;
-		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
-	}
-	assert_true(!shard->next || shard->next->mask > 0);
-	assert_true(shard->table == table && table->count == CROWD);
-	for (unsigned i = 0; i < CROWD; i++)
-		assert_status(tw_cache_delete(cache, &keys[i], sizeof(key)), TW_OK);
-	cache_recorder_close(recorder);
-}
-
-TEST(inline, smaller_table_is_dropped_for_a_crowd_that_it_has_no_room_for)
-{
-	crowd_comes_to_bucket(state, 0);
-}
-
-TEST(inline, smaller_table_is_dropped_for_a_crowd_at_the_end_of_its_making)
-{
-	crowd_comes_to_bucket(state, 63);
 }

@@ -67,7 +67,7 @@
 #ifndef O_TABLES_STORE
 #define O_TABLES_STORE RELEASE
 #endif
-#ifndef O_ZERO_FENCE /* pool_rest_page(), tables_release_some() */
+#ifndef O_ZERO_FENCE /* pool_rest_page(), table_release_some() */
 #define O_ZERO_FENCE RELEASE
 #endif
 
