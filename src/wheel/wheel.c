@@ -138,7 +138,7 @@ static void wheel_add_to_next(struct wheel *wheel, struct timer *timer)
 	list_append(next, &timer->link);
 }
 
-static void wheel_place(struct wheel *wheel, struct timer *timer)
+void wheel_add(struct wheel *wheel, struct timer *timer)
 {
 	if (wheel->ordered)
 		timer->sequence = ++wheel->sequence;
@@ -148,11 +148,6 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 		wheel_add_to_next(wheel, timer);
 	else
 		wheel_link(wheel, &wheel->due, timer);
-}
-
-void wheel_add(struct wheel *wheel, struct timer *timer)
-{
-	wheel_place(wheel, timer);
 }
 
 bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_duration after)
@@ -168,7 +163,7 @@ void wheel_moved(struct wheel *wheel, struct timer *timer, tw_duration before)
 {
 	if (wheel_move_unlinks(wheel, before, timer->deadline)) {
 		list_remove(&timer->link);
-		wheel_place(wheel, timer);
+		wheel_add(wheel, timer);
 	} else if (wheel->ordered) {
 		timer->sequence = ++wheel->sequence;
 	}

@@ -13,7 +13,6 @@
 
 #include "base/list.h"
 #include "base/pages.h"
-#include "base/slot_set.h"
 #include "base/ticks.h"
 #include "timer.h"
 
@@ -28,7 +27,7 @@ struct level {
 	unsigned shift;     /* log2 of the ticks in a slot */
 	uint64_t bit;       /* the level's bit in used_levels */
 	struct list *slots; /* the slots of the window */
-	struct slot_set used;
+	uint64_t *used;     /* a bit for each of them */
 };
 
 /* TW_LAYOUT_LEVELS: wheel_levels.c. */

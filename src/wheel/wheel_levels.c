@@ -40,29 +40,28 @@ static struct list *level_slot(const struct levels *levels, int level, uint64_t 
 	return &levels->levels[level].slots[number & (levels->window - 1)];
 }
 
-/* Returns the finest level whose window has the tick, and sets *slot to its slot there. */
-static inline struct level *levels_find(struct wheel *wheel, uint64_t tick, size_t *slot)
+void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
 {
 	struct levels *levels = &wheel->levels;
 	struct level *level = levels->levels;
 	uint64_t number = tick;
+	size_t slot;
 
+	/* This finds the finest level whose window has the tick. */
 	while (number - (wheel->now >> level->shift) >= levels->window) {
 		level++;
 		number = tick >> level->shift;
 	}
-	*slot = number & (levels->window - 1);
-	return level;
+	slot = number & (levels->window - 1);
+	wheel_link(wheel, &level->slots[slot], timer);
+	levels->used_levels |= level->bit;
+	level->used[slot / 64] |= (uint64_t)1 << slot % 64;
 }
 
-void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
+/* Returns the number of words that have a bit for each slot of a level. */
+static size_t levels_words(const struct levels *levels)
 {
-	size_t slot;
-	struct level *level = levels_find(wheel, tick, &slot);
-
-	wheel_link(wheel, &level->slots[slot], timer);
-	wheel->levels.used_levels |= level->bit;
-	slot_set_add(&level->used, slot);
+	return (size_t)(levels->window + 63) / 64;
 }
 
 /* Sets *number to the number of the level's first used slot, searched around from `first`. Returns
@@ -70,23 +69,27 @@ void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
 static bool level_first_used(const struct levels *levels, struct level *level, uint64_t first,
 			     uint64_t *number)
 {
-	struct slot_set *used = &level->used;
 	uint64_t mask = levels->window - 1;
+	size_t words = levels_words(levels);
 	size_t start = first & mask;
-	size_t slot;
+	size_t index = start / 64;
+	uint64_t word = level->used[index] >> start % 64 << start % 64;
 
-	for (;;) {
-		slot = slot_set_next(used, start);
-		if (slot == SLOT_NONE)
-			slot = slot_set_next(used, 0);
-		if (slot == SLOT_NONE)
-			return false;
-		if (!list_is_empty(&level->slots[slot]))
-			break;
-		slot_set_remove(used, slot);
+	/* The last word is the first one, for the slots before the start. */
+	for (size_t i = 0; i <= words; i++) {
+		for (; word != 0; word &= word - 1) {
+			size_t slot = index * 64 + (size_t)__builtin_ctzll(word);
+
+			if (!list_is_empty(&level->slots[slot])) {
+				*number = first + ((slot - first) & mask);
+				return true;
+			}
+			level->used[index] &= ~(word & -word);
+		}
+		index = (index + 1) & (words - 1);
+		word = level->used[index];
 	}
-	*number = first + ((slot - first) & mask);
-	return true;
+	return false;
 }
 
 uint64_t levels_next_tick(struct wheel *wheel)
@@ -120,8 +123,7 @@ static struct list *level_take_slot(const struct levels *levels, struct level *l
 {
 	size_t slot = number & (levels->window - 1);
 
-	if (!wheel_slot_is_empty(&level->slots[slot]))
-		slot_set_remove(&level->used, slot);
+	level->used[slot / 64] &= ~((uint64_t)1 << slot % 64);
 	return &level->slots[slot];
 }
 
@@ -144,9 +146,8 @@ static size_t level_check_slot(const struct wheel *wheel, int level, uint64_t nu
 	size_t count = wheel_check_list(wheel, slot, number << levels->levels[level].shift);
 
 	assert(count == 0 || levels->used_levels >> level & 1);
-	assert(count == 0 ||
-	       slot_set_next(&levels->levels[level].used, number & (levels->window - 1)) ==
-		       (number & (levels->window - 1)));
+	number &= levels->window - 1;
+	assert(count == 0 || levels->levels[level].used[number / 64] >> number % 64 & 1);
 	return count;
 }
 
@@ -178,7 +179,7 @@ bool levels_init(struct wheel *wheel, size_t slots)
 	levels->window = (uint64_t)2 << bits;
 	/* The last level's window has all ticks: they are at most TICK_NEVER, 2^63. */
 	levels->level_count = (int)((62 + bits) / bits);
-	words = slot_set_words(levels->window);
+	words = levels_words(levels);
 	wheel->memory_size = (size_t)levels->level_count *
 			     (levels->window * sizeof(struct list) + words * sizeof(uint64_t));
 	wheel->memory = memory = pages_map_untouched(wheel->memory_size);
@@ -191,7 +192,7 @@ bool levels_init(struct wheel *wheel, size_t slots)
 		level->bit = (uint64_t)1 << i;
 		level->slots = (struct list *)(void *)memory;
 		memory += levels->window * sizeof(struct list);
-		slot_set_init(&level->used, levels->window, (uint64_t *)(void *)memory);
+		level->used = (uint64_t *)(void *)memory;
 		memory += words * sizeof(uint64_t);
 	}
 	return true;
