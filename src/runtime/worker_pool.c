@@ -42,14 +42,13 @@
  * million jobs. The next batch is a prompt one if there is one, so that a crowd delays later jobs
  * by a batch or two. One batch in eight comes from the bulk lane first.
  *
- * Waiting. Jobs are counted by wait group. Submitted jobs count in the current group; finished ones
- * are counted by their worker. A waiter that finds unfinished jobs in the current group closes it
- * by beginning the next, and waits until it is empty, so it waits for no job submitted after its
- * call. As with grace periods, a group is closed only when the one before it is over: two parities
- * are enough, and a waiter that comes before that waits also for the jobs submitted until then.
- * The thread that finds that one over closes the group: a waiter that wakes late waits for no more.
- * A worker checks whether a group is over before it sleeps, and when it claims a job of the other
- * group. Until then it has, or just had, an unfinished job of that group.
+ * Waiting. Jobs are counted by the parity of the current wait group when they are submitted;
+ * finished ones are counted by their worker. A waiter begins the next group when the other parity
+ * has no unfinished jobs, and returns when two groups have begun since its call, or one where the
+ * current group had no unfinished jobs: as with grace periods, each parity was empty since. It
+ * waits for jobs submitted after its call only if they come before the first of the two begins.
+ * A worker checks whether the other parity is empty before it sleeps, and when it claims a job of
+ * another parity. Until then it has, or just had, an unfinished job of that parity.
  *
  * Growth. A pool that may grow has one more thread, the watcher. It is woken where jobs wait and no
  * worker sleeps. If jobs still wait after the patience, and no worker has slept meanwhile, it
@@ -90,7 +89,7 @@ static const tw_duration idle_time = 10 * TW_SECOND;
 /* How long no batch may be taken before STALL_WORKERS may run, too. */
 static const tw_duration stall_time = TW_SECOND;
 
-/* How long jobs must wait for the next worker, after one was started or enough were running. */
+/* How long the watcher pauses after a look that found few workers running, or enough. */
 static const tw_duration short_pause = 100 * TW_MICROSECOND;
 static const tw_duration long_pause = 5 * TW_MILLISECOND;
 
@@ -155,12 +154,9 @@ struct worker_pool {
 	bool has_left;
 	struct thread left; /* the thread that ended last; it is to be joined */
 	bool ending;
-	/* Wait groups are numbered from 1. `oldest` is `current`, or the one before it. */
-	uint64_t current;             /* the group in which submitted jobs count */
-	uint64_t oldest;              /* all groups before it are over: closed and empty */
-	uint64_t wanted;              /* the latest group that a call has waited for */
-	uint64_t submitted[PARITIES]; /* jobs since the pool's begin */
-	pthread_cond_t group_is_over;
+	uint64_t group; /* the number of wait groups begun; submitted jobs count in it */
+	uint64_t submitted[PARITIES]; /* jobs since the pool's begin, by the group's parity */
+	pthread_cond_t group_begins;
 	/* Any thread, under this lock, which is never taken with the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
@@ -256,23 +252,11 @@ static uint64_t worker_pool_unfinished(const struct worker_pool *pool, uint64_t 
 	return unfinished;
 }
 
-/* Closes the current group if a call waits for it and the one before it is over. Under the lock. */
-static void worker_pool_close_wanted(struct worker_pool *pool)
+/* Wakes the threads that wait for the next group, if it can begin. Under the lock. */
+static void worker_pool_wake_waiters(struct worker_pool *pool)
 {
-	if (pool->oldest == pool->current && pool->current <= pool->wanted)
-		pool->current++;
-}
-
-/* Notifies those that wait for the oldest group, if it is over. Returns whether it is. Under the
- * lock. */
-static bool worker_pool_tell(struct worker_pool *pool)
-{
-	if (pool->oldest == pool->current || worker_pool_unfinished(pool, pool->oldest) > 0)
-		return false;
-	pool->oldest++;
-	worker_pool_close_wanted(pool);
-	pthread_cond_broadcast(&pool->group_is_over);
-	return true;
+	if (worker_pool_unfinished(pool, pool->group + 1) == 0)
+		pthread_cond_broadcast(&pool->group_begins);
 }
 
 bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
@@ -281,14 +265,13 @@ bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
 	uint64_t last;
 
 	pthread_mutex_lock(&pool->lock);
-	last = pool->current - (worker_pool_unfinished(pool, pool->current) == 0);
-	if (last > pool->wanted)
-		pool->wanted = last;
-	worker_pool_close_wanted(pool);
-	while (pool->oldest <= last && in_time) {
-		/* The group may be empty already: its jobs ended while it was not closed. */
-		if (!worker_pool_tell(pool))
-			in_time = clock_wait(pool->target->clock, &pool->group_is_over, &pool->lock,
+	last = pool->group + (worker_pool_unfinished(pool, pool->group) > 0 ? 2 : 1);
+	while (pool->group < last && in_time) {
+		worker_pool_wake_waiters(pool);
+		if (worker_pool_unfinished(pool, pool->group + 1) == 0)
+			pool->group++;
+		else
+			in_time = clock_wait(pool->target->clock, &pool->group_begins, &pool->lock,
 					     deadline);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -359,10 +342,10 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 	pthread_mutex_lock(&pool->lock);
 	for (struct timer *batch = batches->first; batch;
 	     batch = timer_or_null(batch->link.previous)) {
-		batch->wait_group = pool->current % PARITIES;
+		batch->wait_group = pool->group % PARITIES;
 		wake++;
 	}
-	pool->submitted[pool->current % PARITIES] += batches->count;
+	pool->submitted[pool->group % PARITIES] += batches->count;
 	if (lane->first)
 		lane->last->link.previous = &batches->first->link;
 	else
@@ -459,7 +442,7 @@ static bool worker_sleep(struct worker *worker, struct timer_bin *bin)
 
 	job_flush(pool->target, bin);
 	pthread_mutex_lock(&pool->lock);
-	(void)worker_pool_tell(pool);
+	worker_pool_wake_waiters(pool);
 	if (!worker_pool_has_jobs(pool)) {
 		worker_set_asleep(worker, true);
 		pool->rests++;
@@ -484,7 +467,7 @@ static inline void worker_do(struct worker *worker, struct timer *timer, struct 
 	if (wait_group != worker->wait_group) {
 		worker->wait_group = wait_group;
 		pthread_mutex_lock(&pool->lock);
-		(void)worker_pool_tell(pool);
+		worker_pool_wake_waiters(pool);
 		pthread_mutex_unlock(&pool->lock);
 	}
 	(void)job_finish(pool->target, timer, counts);
@@ -614,16 +597,18 @@ static bool worker_pool_lacks_worker(struct worker_pool *pool)
 	return lacks_worker;
 }
 
-/* Sleeps for `time`. Returns whether the pool lacks a worker then, and none has slept meanwhile.
+/* Waits until the pool lacks a worker, then for `time`. Returns whether it lacks one all that time.
  * Under the lock. */
 static bool worker_pool_lacks_still(struct worker_pool *pool, tw_duration time)
 {
-	tw_duration until = time_add(clock_read_real(CLOCK_MONOTONIC), time);
+	bool lacks_worker = worker_pool_lacks_worker(pool);
+	tw_duration until =
+		lacks_worker ? time_add(clock_read_real(CLOCK_MONOTONIC), time) : TW_FOREVER;
 	uint64_t rests = pool->rests;
 
-	while (!pool->ending && condition_wait(&pool->watch, &pool->lock, until))
+	while (!pool->ending && condition_wait(&pool->watch, &pool->lock, until) && lacks_worker)
 		continue;
-	return rests == pool->rests && worker_pool_lacks_worker(pool);
+	return lacks_worker && rests == pool->rests && worker_pool_lacks_worker(pool);
 }
 
 /* Returns the number of workers that compute or wait for a processor. The system does not know
@@ -637,48 +622,33 @@ static size_t worker_pool_running(const struct worker_pool *pool)
 	return running;
 }
 
-/* Starts workers while the pool lacks some, and few run. Under the lock, which it gives up
- * meanwhile. */
-static void worker_pool_grow(struct worker_pool *pool)
-{
-	tw_duration pause = pool->patience;
-	tw_duration taken_at = 0;
-	uint64_t taken = UINT64_MAX; /* batches, when that was looked at */
-	size_t processors;
-	size_t running;
-
-	pthread_mutex_unlock(&pool->lock);
-	processors = processors_available();
-	running = worker_pool_running(pool);
-	pthread_mutex_lock(&pool->lock);
-	while (worker_pool_lacks_still(pool, pause)) {
-		tw_duration now = clock_read_real(CLOCK_MONOTONIC);
-		size_t before = running;
-		size_t most;
-
-		if (taken != pool->batches_taken)
-			taken_at = now;
-		taken = pool->batches_taken;
-		pthread_mutex_unlock(&pool->lock);
-		running = worker_pool_running(pool);
-		most = processors + (now - taken_at >= stall_time ? STALL_WORKERS : 0);
-		pause = long_pause;
-		if (running < most && (before >= most || worker_pool_start_worker(pool) == 0))
-			pause = short_pause;
-		pthread_mutex_lock(&pool->lock);
-	}
-}
-
 static void *worker_pool_watch(void *argument)
 {
 	struct worker_pool *pool = argument;
+	size_t processors = processors_available();
+	tw_duration pause = pool->patience;
+	tw_duration waited = 0; /* for a batch to be taken */
+	uint64_t taken = 0;     /* batches, at the last look */
+	bool ran_few = false;   /* at the last look */
 
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
-		if (worker_pool_lacks_worker(pool))
-			worker_pool_grow(pool);
-		else
-			(void)condition_wait(&pool->watch, &pool->lock, TW_FOREVER);
+		bool lacks_worker = worker_pool_lacks_still(pool, pause);
+		bool runs_few;
+
+		waited = lacks_worker && taken == pool->batches_taken ? waited + pause : 0;
+		taken = pool->batches_taken;
+		pthread_mutex_unlock(&pool->lock);
+		runs_few = lacks_worker &&
+			   worker_pool_running(pool) <
+				   processors + (waited >= stall_time ? STALL_WORKERS : 0);
+		if (runs_few && ran_few)
+			runs_few = worker_pool_start_worker(pool) == 0;
+		if (!lacks_worker)
+			processors = processors_available();
+		ran_few = runs_few;
+		pause = !lacks_worker ? pool->patience : runs_few ? short_pause : long_pause;
+		pthread_mutex_lock(&pool->lock);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
@@ -719,7 +689,7 @@ void worker_pool_destroy(struct worker_pool *pool)
 	for (size_t i = 0; i < worker_pool_slots(pool); i++)
 		pthread_cond_destroy(&pool->workers[i].wake);
 	pthread_cond_destroy(&pool->watch);
-	pthread_cond_destroy(&pool->group_is_over);
+	pthread_cond_destroy(&pool->group_begins);
 	pthread_mutex_destroy(&pool->sums_lock);
 	pthread_mutex_destroy(&pool->lock);
 	pages_unmap_aligned(pool, worker_pool_size(pool->most));
@@ -741,9 +711,8 @@ struct worker_pool *worker_pool_create(const struct tw_options *options, struct 
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->sums_lock, NULL);
 	list_init(&pool->sleepers);
-	pool->current = pool->oldest = 1;
 	condition_init(&pool->watch);
-	condition_init(&pool->group_is_over);
+	condition_init(&pool->group_begins);
 	while (error == 0 && pool->live < pool->least)
 		error = worker_pool_start_worker(pool);
 	if (error == 0 && pool->most > pool->least) {

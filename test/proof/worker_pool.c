@@ -296,7 +296,6 @@ int main(void)
 	pool->target = &target;
 	pool->least = SLOTS_MOST;
 	pool->most = SLOTS_MOST;
-	pool->current = pool->oldest = 1;
 	if (SHOWS == BATCH)
 		show_batch();
 	else if (SHOWS == SLEEP)
