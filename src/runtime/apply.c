@@ -277,9 +277,6 @@ static void owner_answer(struct owner *owner, struct question *question)
 	case QUESTION_ADD:
 		status = owner_add(owner, question);
 		break;
-	case QUESTION_TAKE_OUT:
-		owner_take_out_alarm(owner, question->alarm);
-		break;
 	case QUESTION_ADVANCE:
 		if (!owner->is_stopped) {
 			list_append(&owner->advances, &question->link);

@@ -104,12 +104,6 @@ void owner_hand_over_stale(struct owner *owner, struct timer *timer)
 		owner_pass_stale(owner, epoch);
 }
 
-void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
-{
-	owner_unplace(owner, &alarm->timer);
-	(void)alarm_let_go(alarm);
-}
-
 /* ---- Changes ---- */
 
 /* Does what owner_apply_change() does for a stale handle. */
@@ -133,7 +127,7 @@ static void owner_apply_stale_change(struct owner *owner, struct alarm *alarm)
 static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 {
 	struct timer *timer = &alarm->timer;
-	bool was_handed_over = timer_place(timer) == TIMER_IN_JOBS;
+	bool was_handed_over = timer_is_handle(timer) && timer_place(timer) == TIMER_IN_JOBS;
 	enum alarm_action action;
 	bool was_filed;
 
@@ -150,7 +144,7 @@ static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 	/* Before other threads may have it. */
 	owner_unplace(owner, timer);
 	action = alarm_apply_change(alarm, &was_filed);
-	if (was_handed_over && timer_is_handle(timer))
+	if (was_handed_over)
 		counter_add(&owner->out.thread.counts[action == ALARM_FILE ? JOB_UNBEGUN_RESET
 									   : JOB_UNBEGUN_REMOVED],
 			    1);
