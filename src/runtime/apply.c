@@ -258,8 +258,8 @@ static enum tw_status owner_look(struct owner *owner, struct question *question)
 		return owner_look_up(owner, question);
 	if (question->kind == QUESTION_TAKE)
 		return owner_take(owner, question);
-	walk_step(question->walk, &owner->pending, &owner->out.handles);
-	return TW_OK;
+	return walk_step(question->walk, &owner->pending, &owner->out.handles) ? TW_OK
+									       : TW_NO_MEMORY;
 }
 
 static void owner_answer(struct owner *owner, struct question *question)

@@ -152,8 +152,6 @@ static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_v
 			return status;
 		if (!job_visit(&wheel->owner.out.target, visit, context, walk->timers, walk->count))
 			return TW_OK;
-		if (!walk_grow(walk))
-			return TW_NO_MEMORY;
 	}
 	return TW_OK;
 }
@@ -161,14 +159,12 @@ static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_v
 enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context)
 {
 	enum tw_status status = wheel_state(wheel);
-	struct walk walk;
+	struct walk walk = {0};
 
 	if (status != TW_OK)
 		return status;
 	if (!visit)
 		return TW_INVALID;
-	if (!walk_init(&walk))
-		return TW_NO_MEMORY;
 	status = wheel_walk(wheel, &walk, visit, context);
 	walk_destroy(&walk);
 	return status;

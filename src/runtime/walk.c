@@ -28,35 +28,24 @@ enum { TIMERS_A_STEP = 128, KEY_BYTES = 16384 };
 /* Where the handles begin. */
 static const uint64_t first_handle = (uint64_t)1 << 32;
 
-bool walk_init(struct walk *walk)
-{
-	*walk = (struct walk){.room_needed = TIMERS_A_STEP, .bytes_needed = KEY_BYTES};
-	if (walk_grow(walk))
-		return true;
-	walk_destroy(walk);
-	return false;
-}
-
 void walk_destroy(struct walk *walk)
 {
 	free(walk->timers);
 	free(walk->keys);
 }
 
-/* What was copied has been seen. */
-bool walk_grow(struct walk *walk)
+/* Makes room for `count` timers and `bytes` of keys, where none is copied. Returns false if there
+ * is no memory; then `room` is 0. */
+static bool walk_reserve(struct walk *walk, size_t count, size_t bytes)
 {
-	if (walk->room_needed > walk->room) {
-		free(walk->timers);
-		walk->timers = calloc(walk->room_needed, sizeof(*walk->timers));
-		walk->room = walk->timers ? walk->room_needed : 0;
-	}
-	if (walk->bytes_needed > walk->bytes) {
-		free(walk->keys);
-		walk->keys = malloc(walk->bytes_needed);
-		walk->bytes = walk->keys ? walk->bytes_needed : 0;
-	}
-	return walk->timers && walk->keys;
+	walk_destroy(walk);
+	walk->room = count > TIMERS_A_STEP ? count : TIMERS_A_STEP;
+	walk->bytes = bytes > KEY_BYTES ? bytes : KEY_BYTES;
+	walk->timers = calloc(walk->room, sizeof(*walk->timers));
+	walk->keys = malloc(walk->bytes);
+	if (!walk->timers || !walk->keys)
+		walk->room = 0;
+	return walk->room > 0;
 }
 
 static uint32_t reversed(uint32_t bits)
@@ -131,6 +120,7 @@ static bool handle_is_pending(const struct alarm *alarm, const struct pending *p
 	       !pending_is_stale(pending, &alarm->timer);
 }
 
+/* Returns whether there is room for the stretch; where nothing is copied yet, it is made. */
 static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 {
 	size_t count = walk->count;
@@ -141,14 +131,8 @@ static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 		count++;
 		bytes += timer->hh.keylen;
 	}
-	if (count <= walk->room && bytes <= walk->bytes)
-		return true;
-	/* With some copied already, the next step has more room. */
-	if (walk->count == 0) {
-		walk->room_needed = count;
-		walk->bytes_needed = bytes;
-	}
-	return false;
+	return (count <= walk->room && bytes <= walk->bytes) ||
+	       (walk->count == 0 && walk_reserve(walk, count, bytes));
 }
 
 static void walk_copy(struct walk *walk, const struct stretch *stretch,
@@ -199,12 +183,13 @@ static void walk_handles(struct walk *walk, const struct pending *pending,
 	walk->position = scan.number < scan.end ? first_handle + scan.number : WALK_END;
 }
 
-void walk_step(struct walk *walk, const struct pending *pending, struct handle_table *handles)
+bool walk_step(struct walk *walk, const struct pending *pending, struct handle_table *handles)
 {
 	walk->count = 0;
 	walk->used = 0;
 	if (walk->position == 0)
 		walk->handles = handle_table_end(handles);
-	if (walk_keys(walk, pending))
+	if ((walk->room > 0 || walk_reserve(walk, 0, 0)) && walk_keys(walk, pending))
 		walk_handles(walk, pending, handles);
+	return walk->room > 0;
 }

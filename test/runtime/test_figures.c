@@ -13,7 +13,6 @@
 
 #include "runtime/alarm.h"
 #include "runtime/job.h"
-#include "runtime/walk.h"
 
 enum { KIB = 1024 };
 
@@ -53,17 +52,7 @@ TEST(once, timers_with_keys_take_128_to_1024_bytes_and_malloc_has_longer_ones)
 	timer_store_destroy(&store);
 }
 
-/* ---- Walks and statistics ---- */
-
-TEST(once, walk_copies_128_timers_at_a_time_and_takes_25_KiB)
-{
-	struct walk walk;
-
-	assert_true(walk_init(&walk));
-	assert_int_equal(walk.room, 128);
-	assert_in_range(walk.room * sizeof(*walk.timers) + walk.bytes + sizeof(walk), 0, 25 * KIB);
-	walk_destroy(&walk);
-}
+/* ---- Statistics ---- */
 
 TEST(once, statistics_of_a_worker_take_11_KiB)
 {
