@@ -9,32 +9,25 @@ enum { TASKS = 40 };
 
 STORED(fixture, broken_task_is_a_dead_letter)
 {
-	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
-	struct runs runs;
 
 	add_task(fixture->redis, "a", 200 * TW_MILLISECOND);
 	redis_server_number(&fixture->server, "HSET {tw/%s/%u}body a nothing", fixture->name_space,
 			    shard_of(fixture->redis, "a"));
-	runs_init(&runs, 10);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	worker = WORK(fixture);
+	WAIT_UNTIL(ends_count() == 1);
 	worker_stop(worker);
-	assert_int_equal(runs_count(&runs), 0);
+	assert_int_equal(runs_count(), 0);
 	assert_string_equal(find_dead(fixture->redis, "a").reason,
 			    "the task's record can't be read");
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-	runs_free(&runs);
 }
 
 STORED(fixture, worker_runs_the_tasks_of_other_shards)
 {
-	struct tw_redis_worker_options options = {.poll = 50 * TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
 	struct tw_redis_stats stats;
-	struct runs runs;
 	unsigned broken;
 	size_t others = 0;
 	char shard[32];
@@ -54,24 +47,21 @@ STORED(fixture, worker_runs_the_tasks_of_other_shards)
 	assert_int_equal(tw_redis_get_stats(fixture->redis, &stats), TW_REDIS_FAILED);
 	assert_int_equal(stats.missing, 1);
 	assert_int_equal(stats.tasks, others);
-	runs_init(&runs, TASKS);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(ends_count(&runs) == others);
+	worker = WORK(fixture, .poll = 50 * TW_MILLISECOND);
+	WAIT_UNTIL(ends_count() == others);
 	/* The worker claims from it repeatedly, and reports it once. */
-	assert_int_equal(runs_notices(&runs, &last), 1);
+	assert_int_equal(runs_notices(&last), 1);
 	assert_int_equal(last.status, TW_REDIS_FAILED);
 	snprintf(shard, sizeof(shard), "shard %u: ", broken);
 	assert_non_null(strstr(last.text, shard));
-	assert_int_equal(runs_lost(&runs), 0);
+	assert_int_equal(runs_lost(), 0);
 	/* A repaired key that breaks again is reported again. */
 	redis_server_number(&fixture->server, "DEL %s", name);
 	add_task(fixture->redis, "task-0", 0);
-	WAIT_UNTIL(ends_count(&runs) == others + 1);
+	WAIT_UNTIL(ends_count() == others + 1);
 	redis_server_number(&fixture->server, "SET %s broken", name);
-	WAIT_UNTIL(runs_notices(&runs, &last) == 2);
+	WAIT_UNTIL(runs_notices(&last) == 2);
 	worker_stop(worker);
-	runs_free(&runs);
 }
 
 FIXTURE_FILE

@@ -147,9 +147,7 @@ STORED(fixture, bad_calendars_are_refused)
 STORED(fixture, worker_runs_each_time_of_the_calendar_once)
 {
 	struct tw_redis_task task = by_calendar("a", "* * * * *");
-	struct tw_redis_worker_options options = {.poll = 10 * TW_SECOND};
 	struct tw_redis_worker *worker;
-	struct runs runs;
 	char entry[100];
 	int64_t at_ms;
 	size_t count;
@@ -158,42 +156,34 @@ STORED(fixture, worker_runs_each_time_of_the_calendar_once)
 	snprintf(entry, sizeof(entry), "%lld 0 all cron %s * * * * *", (long long)at_ms, ZONE);
 	entry_set(fixture, "a", entry);
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(ends_count(&runs) >= 7);
+	worker = WORK(fixture, .poll = 10 * TW_SECOND);
+	WAIT_UNTIL(ends_count() >= 7);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
-	count = runs_count(&runs);
+	count = runs_count();
 	worker_destroy(worker);
 	assert_int_equal(count, 7);
 	for (size_t i = 1; i < count; i++) {
-		assert_int_equal(run_of(&runs, "a", i).due_ms, at_ms + (int64_t)i * 60000);
-		assert_int_equal(run_of(&runs, "a", i).attempt, 1);
+		assert_int_equal(run_of("a", i).due_ms, at_ms + (int64_t)i * 60000);
+		assert_int_equal(run_of("a", i).attempt, 1);
 	}
-	runs_free(&runs);
 }
 
 STORED(fixture, zone_that_a_worker_does_not_know_is_counted)
 {
 	struct tw_redis_task task = by_calendar("a", hourly);
-	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
-	struct runs runs;
 
 	add_one(fixture->redis, &task);
 	entry_set(fixture, "a", "1 0 skip cron Nowhere/Land 0 * * * *");
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
+	worker = WORK(fixture);
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.put_off);
 	worker_destroy(worker);
-	assert_int_equal(runs_count(&runs), 0);
+	assert_int_equal(runs_count(), 0);
 	assert_entry_begins(fixture, "a", "1 0 skip cron Nowhere/Land 0 * * * *");
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
-	runs_free(&runs);
 }
 
 CLOCKED_FILE

@@ -12,7 +12,6 @@
 #include "support/runs.h"
 
 static struct http_server http;
-static struct runs runs;
 static char address[64];               /* the server's / */
 static struct tw_redis_worker *worker; /* the one that start_with() started */
 
@@ -105,7 +104,6 @@ static void answer_by_path(void *context, const struct http_request *request,
 
 static int open_all(void **state)
 {
-	runs_init(&runs, 5000);
 	http_server_start(&http, answer_by_path, NULL);
 	snprintf(address, sizeof(address), "http://127.0.0.1:%d/", http.port);
 	return fixture_open(state);
@@ -116,7 +114,6 @@ static int close_all(void **state)
 	/* relaxed: an independent flag */
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
 	http_server_stop(&http);
-	runs_free(&runs);
 	return fixture_close(state);
 }
 
@@ -125,7 +122,7 @@ static const struct test_kind kind_opened = {.open = open_all, .close = close_al
 /* Retries are quick, so that no test waits for seconds. */
 static void start_with(struct fixture *fixture, struct tw_redis_worker_options options)
 {
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	options.handler = NULL;
 	options.retry_first = 20 * TW_MILLISECOND;
 	options.retry_max = 100 * TW_MILLISECOND;
@@ -190,7 +187,7 @@ STORED(started, post_carries_body_headers_key_attempt_and_token)
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/path?query=1", http.port);
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	request = request_of("order:7", 0);
 	assert_string_equal(request.method, "POST");
 	assert_string_equal(request.path, "/path?query=1");
@@ -198,12 +195,12 @@ STORED(started, post_carries_body_headers_key_attempt_and_token)
 	assert_int_equal(request.body_size, 7);
 	assert_int_equal(request.attempt, 1);
 	assert_true(request.token > 0);
-	assert_true(request.token == end_of(&runs, "order:7", 0).token);
+	assert_true(request.token == end_of("order:7", 0).token);
 	assert_non_null(strstr(request.headers, "X-Shop: seven\r\n"));
 	assert_non_null(strstr(request.headers, "X-Empty:"));
 	assert_non_null(strstr(request.headers, "X-Blank:"));
 	assert_non_null(strstr(request.headers, "Content-Type: application/json\r\n"));
-	assert_int_equal(end_of(&runs, "order:7", 0).http_status, 200);
+	assert_int_equal(end_of("order:7", 0).http_status, 200);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
@@ -220,7 +217,7 @@ STORED(started, content_type_of_the_task_replaces_the_default)
 				     .body_size = 1};
 
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_non_null(strstr(request_of("a", 0).headers, "content-type: text/plain\r\n"));
 	assert_null(strstr(request_of("a", 0).headers, "application/json"));
 }
@@ -238,7 +235,7 @@ STORED(started, every_method_is_sent_with_its_body)
 
 		snprintf(url, sizeof(url), "http://127.0.0.1:%d/long/100", http.port);
 		add_one(fixture->redis, &task);
-		WAIT_UNTIL(ends_count(&runs) == ends + 1);
+		WAIT_UNTIL(ends_count() == ends + 1);
 		assert_string_equal(request_of(name, 0).method, name);
 		assert_int_equal(request_of(name, 0).body_size, 0);
 		if (method == TW_REDIS_GET)
@@ -252,13 +249,13 @@ STORED(started, every_method_is_sent_with_its_body)
 			continue;
 		}
 		add_one(fixture->redis, &task);
-		WAIT_UNTIL(ends_count(&runs) == ends + 1);
+		WAIT_UNTIL(ends_count() == ends + 1);
 		assert_string_equal(request_of(name, 1).method, name);
 		assert_string_equal(request_of(name, 1).body, "{}");
 		assert_non_null(strstr(request_of(name, 1).headers, "application/json"));
 		ends++;
 	}
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), ends);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), ends);
 }
 
 STORED(started, answer_without_end_counts_by_its_status)
@@ -273,13 +270,13 @@ STORED(started, answer_without_end_counts_by_its_status)
 	add_call(fixture, "half", "/cut/200");
 	add_call(fixture, "gone half", "/cut/404");
 	add_call(fixture, "stalled", "/stall");
-	WAIT_UNTIL(ends_count(&runs) == 7);
+	WAIT_UNTIL(ends_count() == 7);
 	assert_true(wall_clock() - before < 20 * TW_SECOND);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 5);
-	assert_int_equal(end_of(&runs, "gone half", 0).http_status, 404);
-	assert_int_equal(end_of(&runs, "fine", 0).http_status, 200);
-	assert_int_equal(end_of(&runs, "gone", 0).end, TW_REDIS_END_DEAD);
-	assert_string_equal(end_of(&runs, "gone", 0).reason, "HTTP 404");
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), 5);
+	assert_int_equal(end_of("gone half", 0).http_status, 404);
+	assert_int_equal(end_of("fine", 0).http_status, 200);
+	assert_int_equal(end_of("gone", 0).end, TW_REDIS_END_DEAD);
+	assert_string_equal(end_of("gone", 0).reason, "HTTP 404");
 }
 
 STORED(started, idempotency_key_is_key_and_token)
@@ -290,13 +287,13 @@ STORED(started, idempotency_key_is_key_and_token)
 		.key = "b", .key_size = 1, .url = address, .headers = headers, .header_count = 2};
 
 	add_call(fixture, "a 1", "/200");
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	snprintf(expected, sizeof(expected), "Idempotency-Key: a%%201 %llu\r\n",
 		 (unsigned long long)request_of("a%201", 0).token);
 	assert_non_null(strstr(request_of("a%201", 0).headers, expected));
 	/* The task's own header replaces the default. */
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 2);
+	WAIT_UNTIL(ends_count() == 2);
 	assert_non_null(strstr(request_of("b", 0).headers, "idempotency-key: mine\r\n"));
 	assert_null(strstr(request_of("b", 0).headers, "Idempotency-Key"));
 }
@@ -313,7 +310,7 @@ STORED(started, header_without_a_value_is_sent_however_long_its_name_is)
 	memset(name, 'N', sizeof(name) - 1);
 	name[sizeof(name) - 2] = ':';
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	request = request_of("a", 0);
 	assert_non_null(strstr(request.headers, "NNNNNNNN"));
 }
@@ -323,7 +320,7 @@ STORED(started, key_that_is_not_printable_is_escaped)
 	struct tw_redis_task task = {.key = "a b%\r\n\0\xff", .key_size = 8, .url = address};
 
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_int_equal(http_server_count_of(&http, "a%20b%25%0D%0A%00%FF"), 1);
 }
 
@@ -335,7 +332,7 @@ STORED(started, large_body_arrives_whole)
 
 	memset(body, '7', sizeof(body));
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_int_equal(request_of("a", 0).body_size, sizeof(body));
 }
 
@@ -345,10 +342,10 @@ STORED(started, every_2xx_is_success)
 
 	for (size_t i = 0; i < 5; i++)
 		add_call(fixture, paths[i], paths[i]);
-	WAIT_UNTIL(ends_count(&runs) == 5);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 5);
+	WAIT_UNTIL(ends_count() == 5);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), 5);
 	assert_int_equal(http_server_count(&http), 5);
-	assert_int_equal(end_of(&runs, "/201", 0).http_status, 201);
+	assert_int_equal(end_of("/201", 0).http_status, 201);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
 }
@@ -356,11 +353,11 @@ STORED(started, every_2xx_is_success)
 STORED(started, unavailable_server_is_called_again)
 {
 	add_call(fixture, "a", "/twice-503");
-	WAIT_UNTIL(ends_count(&runs) == 3);
-	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RETRIED);
-	assert_int_equal(end_of(&runs, "a", 0).http_status, 503);
-	assert_non_null(strstr(end_of(&runs, "a", 0).reason, "503"));
-	assert_int_equal(end_of(&runs, "a", 2).end, TW_REDIS_END_DONE);
+	WAIT_UNTIL(ends_count() == 3);
+	assert_int_equal(end_of("a", 0).end, TW_REDIS_END_RETRIED);
+	assert_int_equal(end_of("a", 0).http_status, 503);
+	assert_non_null(strstr(end_of("a", 0).reason, "503"));
+	assert_int_equal(end_of("a", 2).end, TW_REDIS_END_DONE);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(request_of("a", i).attempt, i + 1);
 	assert_true(request_of("a", 2).token > request_of("a", 1).token);
@@ -375,9 +372,9 @@ STORED(started, host_that_asks_for_a_pause_is_called_after_it)
 		struct end_seen end;
 
 		add_call(fixture, key, key);
-		WAIT_UNTIL(ends_count_of(&runs, key, TW_REDIS_END_DONE) == 1);
+		WAIT_UNTIL(ends_count_of(key, TW_REDIS_END_DONE) == 1);
 		assert_true(request_of(key, 1).at - request_of(key, 0).at >= pauses[i].pause);
-		end = end_of(&runs, key, 0);
+		end = end_of(key, 0);
 		assert_int_equal(end.end, TW_REDIS_END_SNOOZED);
 		assert_int_equal(end.retry_in, pauses[i].pause);
 		assert_int_equal(request_of(key, 1).attempt, 1);
@@ -405,13 +402,13 @@ STORED(started, task_without_a_descriptor_is_given_back)
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/200", http.port);
 	add_callback(fixture->redis, "first", "http://127.0.0.1:1/", 1);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	before = leave_no_descriptor();
 	add_callback(fixture->redis, "a", url, 1);
-	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_SNOOZED));
+	WAIT_UNTIL(ends_count_of("a", TW_REDIS_END_SNOOZED));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_string_equal(end_of(&runs, "a", 0).reason, "no file descriptor is left");
-	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) == 1);
+	assert_string_equal(end_of("a", 0).reason, "no file descriptor is left");
+	WAIT_UNTIL(ends_count_of("a", TW_REDIS_END_DONE) == 1);
 	assert_int_equal(request_of("a", 0).attempt, 1);
 }
 
@@ -420,7 +417,7 @@ STORED(started, status_that_is_of_no_class_has_its_end)
 {
 	add_call(fixture, "101", "/switch");
 	add_call(fixture, "999", "/999");
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 2);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DEAD) == 2);
 	assert_int_equal(find_dead(fixture->redis, "101").attempts, 1);
 	assert_string_equal(find_dead(fixture->redis, "101").reason, "HTTP 101");
 	assert_int_equal(find_dead(fixture->redis, "999").attempts, 5);
@@ -432,13 +429,13 @@ STORED(started, answer_may_snooze)
 
 	for (size_t i = 0; i < 3; i++)
 		add_call(fixture, paths[i], paths[i]);
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 3);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DONE) == 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_in_range(request_of(paths[i], 1).at - request_of(paths[i], 0).at, TW_SECOND,
 				TW_MINUTE);
 		assert_int_equal(request_of(paths[i], 1).attempt, 1);
-		assert_int_equal(end_of(&runs, paths[i], 0).end, TW_REDIS_END_SNOOZED);
-		assert_int_equal(end_of(&runs, paths[i], 0).retry_in, TW_SECOND);
+		assert_int_equal(end_of(paths[i], 0).end, TW_REDIS_END_SNOOZED);
+		assert_int_equal(end_of(paths[i], 0).retry_in, TW_SECOND);
 	}
 }
 
@@ -449,8 +446,8 @@ STORED(started, other_4xx_and_redirects_are_dead_at_once)
 
 	for (size_t i = 0; i < 8; i++)
 		add_call(fixture, paths[i], paths[i]);
-	WAIT_UNTIL(ends_count(&runs) == 8);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 8);
+	WAIT_UNTIL(ends_count() == 8);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DEAD), 8);
 	/* A redirect that was followed would have made one more. */
 	assert_int_equal(http_server_count(&http), 8);
 	assert_string_equal(find_dead(fixture->redis, "/404").reason, "HTTP 404");
@@ -465,9 +462,9 @@ STORED(started, failures_that_may_pass_are_retried_until_dead)
 
 	for (size_t i = 0; i < 5; i++)
 		add_call(fixture, paths[i], paths[i]);
-	WAIT_UNTIL(ends_count(&runs) == 25);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_RETRIED), 20);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 5);
+	WAIT_UNTIL(ends_count() == 25);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_RETRIED), 20);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DEAD), 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(find_dead(fixture->redis, paths[i]).attempts, 5);
 }
@@ -479,19 +476,19 @@ STORED(opened, no_answer_is_retried)
 	add_call(fixture, "slow", "/slow-first");
 	add_call(fixture, "no-http", "/no-http");
 	add_callback(fixture->redis, "nobody", "http://127.0.0.1:1/", 2);
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 3 &&
-		   ends_count_of(&runs, "nobody", TW_REDIS_END_DEAD) == 1);
-	assert_int_equal(end_of(&runs, "hang-up", 0).end, TW_REDIS_END_RETRIED);
-	assert_int_equal(end_of(&runs, "slow", 0).end, TW_REDIS_END_RETRIED);
-	assert_int_equal(end_of(&runs, "no-http", 0).http_status, 0);
-	assert_int_equal(end_of(&runs, "nobody", 0).http_status, 0);
-	assert_true(*end_of(&runs, "nobody", 0).reason);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DONE) == 3 &&
+		   ends_count_of("nobody", TW_REDIS_END_DEAD) == 1);
+	assert_int_equal(end_of("hang-up", 0).end, TW_REDIS_END_RETRIED);
+	assert_int_equal(end_of("slow", 0).end, TW_REDIS_END_RETRIED);
+	assert_int_equal(end_of("no-http", 0).http_status, 0);
+	assert_int_equal(end_of("nobody", 0).http_status, 0);
+	assert_true(*end_of("nobody", 0).reason);
 }
 
 STORED(started, url_that_curl_does_not_take_is_dead_at_once)
 {
 	add_callback(fixture->redis, "a", "http://127.0.0.1:65536/", 5);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_int_equal(find_dead(fixture->redis, "a").attempts, 1);
 	assert_true(*find_dead(fixture->redis, "a").reason);
 }
@@ -505,9 +502,9 @@ STORED(opened, scheme_that_came_into_redis_another_way_is_not_called)
 			    shard_of(fixture->redis, "a"), record);
 	redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, "a", -1);
 	start(fixture);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DEAD);
-	assert_int_equal(end_of(&runs, "a", 0).http_status, 0);
+	WAIT_UNTIL(ends_count() == 1);
+	assert_int_equal(end_of("a", 0).end, TW_REDIS_END_DEAD);
+	assert_int_equal(end_of("a", 0).http_status, 0);
 }
 
 STORED(opened, callback_longer_than_its_lease_is_extended_and_made_once)
@@ -521,9 +518,9 @@ STORED(opened, callback_longer_than_its_lease_is_extended_and_made_once)
 	/* The lease is extended each third of it. */
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.extended >= 4);
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_int_equal(http_server_count(&http), 1);
-	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
+	assert_int_equal(end_of("a", 0).end, TW_REDIS_END_DONE);
 }
 
 STORED(opened, no_more_callbacks_at_a_time_than_asked_for)
@@ -531,7 +528,7 @@ STORED(opened, no_more_callbacks_at_a_time_than_asked_for)
 	add_calls(fixture, 60, "/slow/30");
 	start_with(fixture,
 		   (struct tw_redis_worker_options){.callbacks = 8, .callbacks_per_host = 8});
-	WAIT_UNTIL(ends_count(&runs) == 60);
+	WAIT_UNTIL(ends_count() == 60);
 	assert_in_range(http_server_busiest(&http), 2, 8);
 }
 
@@ -563,7 +560,7 @@ STORED(opened, hosts_that_hang_hold_up_no_other)
 	for (int i = 0; i < HOSTS; i++)
 		WAIT_UNTIL(http_server_count(&hanging[i]) > 0);
 	add_calls(fixture, OTHERS, "/200");
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == OTHERS);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DONE) == OTHERS);
 	for (int i = 0; i < HOSTS; i++)
 		assert_in_range(http_server_busiest(&hanging[i]), 1, 7);
 	/* No task that was put off is lost. */
@@ -582,10 +579,10 @@ STORED(opened, slow_host_has_all_places_but_an_eighth)
 {
 	add_calls(fixture, 168, "/together/56");
 	start(fixture);
-	WAIT_UNTIL(ends_count(&runs) == 168);
+	WAIT_UNTIL(ends_count() == 168);
 	assert_int_equal(http_server_count(&http), 168);
 	assert_int_equal(http_server_busiest(&http), 56);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 168);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), 168);
 }
 
 STORED(started, two_thousand_callbacks_are_made_once_each)
@@ -593,8 +590,8 @@ STORED(started, two_thousand_callbacks_are_made_once_each)
 	enum { COUNT = TEST_SHARE_OF(2000) };
 
 	add_calls(fixture, COUNT, "/200");
-	WAIT_UNTIL(ends_count(&runs) == COUNT);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
+	WAIT_UNTIL(ends_count() == COUNT);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), COUNT);
 	assert_int_equal(http_server_count(&http), COUNT);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
@@ -610,7 +607,7 @@ STORED(started, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 	assert_int_equal(tw_redis_worker_stop(worker, 200 * TW_MILLISECOND), TW_OK);
 	worker_destroy(worker);
 	assert_in_range(wall_clock() - before, 200 * TW_MILLISECOND, 10 * TW_SECOND);
-	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_RELEASED);
+	assert_int_equal(end_of("a", 0).end, TW_REDIS_END_RELEASED);
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 }
 
@@ -627,20 +624,18 @@ STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 	worker_destroy(worker);
 	made = http_server_count(&http);
 	assert_in_range(made, 2, CALLS - 1);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), made);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), made);
 	assert_int_equal(stats_of(fixture->redis).due, CALLS - made);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
 STORED(opened, handler_may_take_callbacks_too)
 {
-	struct tw_redis_worker_options options = {.handler_for_callbacks = true};
 
-	runs_attach(&runs, &options);
-	worker_start(&fixture->options, &options);
+	WORK(fixture, .handler_for_callbacks = true);
 	add_call(fixture, "a", "/200");
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(runs_count_of(&runs, "a"), 1);
+	WAIT_UNTIL(ends_count() == 1);
+	assert_int_equal(runs_count_of("a"), 1);
 	assert_int_equal(http_server_count(&http), 0);
 }
 
@@ -649,8 +644,8 @@ STORED(started, task_without_callback_fails_where_no_handler_is)
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 2};
 
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 2);
-	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DEAD), 1);
+	WAIT_UNTIL(ends_count() == 2);
+	assert_int_equal(ends_count_of("a", TW_REDIS_END_DEAD), 1);
 	assert_true(*find_dead(fixture->redis, "a").reason);
 }
 

@@ -407,18 +407,17 @@ TEST(fixture, start_of_a_worker_meets_each_failure)
 struct work {
 	struct fixture *fixture;
 	struct http_server http;
-	struct runs runs;
 };
 
 static bool work_is_done(struct work *work)
 {
-	bool is_done = ends_count_of(&work->runs, "handled", TW_REDIS_END_DONE) > 0;
+	bool is_done = ends_count_of("handled", TW_REDIS_END_DONE) > 0;
 
 	for (int i = 0; i < 3; i++) {
 		char key[KEY_SIZE];
 
 		number_key(key, i);
-		is_done &= ends_count_of(&work->runs, key, TW_REDIS_END_DONE) > 0;
+		is_done &= ends_count_of(key, TW_REDIS_END_DONE) > 0;
 	}
 	return is_done;
 }
@@ -447,8 +446,8 @@ static void work_with_fault(void *context)
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", work->http.port);
 	fixture_close((void **)&(struct fixture *){work->fixture});
 	fixture_open_one_shard((void **)&(struct fixture *){work->fixture});
-	runs_init(&work->runs, 100);
-	runs_attach(&work->runs, &options);
+	runs_reset();
+	runs_attach(&options);
 	set_paused(work->fixture->redis, true);
 	worker = worker_start(&work->fixture->options, &options);
 	add_one(work->fixture->redis, &handled);
@@ -475,7 +474,6 @@ static void work_with_fault(void *context)
 	end_faults();
 	worker_stop(worker);
 	assert_int_equal(stats_of(work->fixture->redis).dead, 0);
-	runs_free(&work->runs);
 }
 
 TEST(fixture, running_tasks_meets_each_failure)
@@ -515,12 +513,7 @@ static void call_back_with_fault(void *context)
 {
 	struct callback *callback = context;
 	struct fixture *fixture = callback->fixture;
-	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND,
-						  .retry_first = TW_MILLISECOND,
-						  .retry_max = TW_MILLISECOND,
-						  .callbacks = 1};
 	struct tw_redis_worker *worker;
-	struct runs runs;
 	char url[64];
 	const struct tw_redis_task task = {.key = "a",
 					   .key_size = 1,
@@ -536,14 +529,13 @@ static void call_back_with_fault(void *context)
 	fixture_close((void **)&(struct fixture *){fixture});
 	fixture_open((void **)&(struct fixture *){fixture});
 	add_one(fixture->redis, &task);
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) > 0);
+	runs_reset();
+	worker = WORK(fixture, .lease = 100 * TW_MILLISECOND, .retry_first = TW_MILLISECOND,
+		      .retry_max = TW_MILLISECOND, .callbacks = 1);
+	WAIT_UNTIL(ends_count_of("a", TW_REDIS_END_DONE) > 0);
 	end_faults();
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks + stats_of(fixture->redis).dead, 0);
-	runs_free(&runs);
 }
 
 TEST(fixture, callbacks_of_each_kind_meet_each_failure)
@@ -563,44 +555,36 @@ TEST(fixture, callbacks_of_each_kind_meet_each_failure)
 /* No timer reminds the worker of a shard that it could not ask. */
 STORED(fixture, worker_outlives_a_time_without_memory)
 {
-	struct tw_redis_worker_options options = {.lease = 100 * TW_MILLISECOND};
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
-	struct runs runs;
 
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
+	worker = WORK(fixture, .lease = 100 * TW_MILLISECOND);
 	add_task(fixture->redis, "before", 0);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &before), TW_OK);
 	add_task(fixture->redis, "while", 50 * TW_MILLISECOND);
 	fail_allocation(1, true);
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
 		   stats.round_trips >= before.round_trips + 10);
 	assert_true(end_faults());
-	WAIT_UNTIL(ends_count_of(&runs, "while", TW_REDIS_END_DONE) == 1);
+	WAIT_UNTIL(ends_count_of("while", TW_REDIS_END_DONE) == 1);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-	runs_free(&runs);
 }
 
 STORED(fixture, worker_without_random_numbers_of_the_system_works)
 {
 	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
-	struct runs runs;
 
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	fail_calls("getrandom", EAGAIN);
 	worker = worker_start(&fixture->options, &options);
 	assert_true(end_faults());
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) == 1);
+	WAIT_UNTIL(ends_count_of("a", TW_REDIS_END_DONE) == 1);
 	worker_stop(worker);
-	runs_free(&runs);
 }
 
 FIXTURE_FILE

@@ -11,7 +11,6 @@
 enum { SHARDS = 12, RUNS = 1000 };
 
 static struct cluster cluster;
-static struct runs runs;
 static struct tw_redis_options options;
 static struct tw_redis *redis;
 static char name_space[32];
@@ -41,13 +40,11 @@ static int open_all(void **state)
 					    .shards = SHARDS,
 					    .patience = 20 * TW_SECOND};
 	redis = client_open(&options);
-	runs_init(&runs, RUNS);
 	return 0;
 }
 
 static int close_all(void **state)
 {
-	runs_free(&runs);
 	client_close(redis);
 	return 0;
 }
@@ -94,23 +91,23 @@ TEST(opened, worker_of_two_namespaces_needs_no_more_connections)
 	assert_ok(redis, tw_redis_open_beside(redis, "beside", SHARDS, &beside, NULL));
 	add_tasks(redis, EACH, 0, 0);
 	add_tasks(beside, EACH, 0, 0);
-	runs_attach(&runs, &worker_options);
+	runs_attach(&worker_options);
 	named.client_name = "namespaces";
 	worker = worker_start(&named, &worker_options);
-	WAIT_UNTIL(ends_count(&runs) == 2 * EACH);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), 2 * EACH);
+	WAIT_UNTIL(ends_count() == 2 * EACH);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), 2 * EACH);
 	for (int i = 0; i < EACH; i++) {
 		char key[KEY_SIZE];
 
 		number_key(key, i);
-		assert_int_equal(runs_count_of(&runs, key), 2);
+		assert_int_equal(runs_count_of(key), 2);
 	}
 	for (int i = 0; i < CLUSTER_NODES; i++)
 		clients += redis_server_says(&cluster.nodes[i], "CLIENT LIST", "name=namespaces");
 	assert_int_equal(clients, CLUSTER_NODES + 1);
 	/* It hears of tasks of both namespaces, on any node. */
 	add_task(beside, "sooner", 50 * TW_MILLISECOND);
-	WAIT_UNTIL(ends_count(&runs) == 2 * EACH + 1);
+	WAIT_UNTIL(ends_count() == 2 * EACH + 1);
 	worker_stop(worker);
 	assert_int_equal(stats_of(redis).tasks, 0);
 	assert_int_equal(stats_of(beside).tasks, 0);

@@ -77,25 +77,20 @@ static void assert_refused(const struct tw_redis_options *options, enum tw_statu
 TEST(opened, tasks_and_their_worker_go_over_tls)
 {
 	struct tw_redis_options options = secure_options();
-	struct tw_redis_worker_options worker_options = {0};
 	struct tw_redis_worker *worker;
 	struct tw_redis *redis = client_open(&options);
 	struct tw_redis_worker_stats stats;
-	struct runs runs;
 
-	runs_init(&runs, 100);
-	runs_attach(&runs, &worker_options);
-	worker = worker_start(&options, &worker_options);
+	worker = WORK_AT(&options);
 	add_tasks(redis, 50, 0, 20 * TW_MILLISECOND);
-	WAIT_UNTIL(ends_count(&runs) == 50);
-	assert_each_ran(&runs, 50, 1);
+	WAIT_UNTIL(ends_count() == 50);
+	assert_each_ran(50, 1);
 	/* Hints come over TLS as well. */
 	add_task(redis, "later", 200 * TW_MILLISECOND);
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.hints > 0);
 	/* Its end must not reach the next test. */
-	WAIT_UNTIL(ends_count(&runs) == 51);
+	WAIT_UNTIL(ends_count() == 51);
 	worker_stop(worker);
-	runs_free(&runs);
 }
 
 TEST(opened, large_body_goes_over_tls)
@@ -564,22 +559,17 @@ TEST(opened, time_limits_may_be_unlimited)
 TEST(opened, connections_have_a_name_and_keepalive)
 {
 	struct tw_redis_options options = {.url = url, .shards = 4};
-	struct tw_redis_worker_options worker_options = {0};
 	struct tw_redis_worker *worker;
-	struct runs runs;
 
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%d?client_name=billing", server.port);
 	client_open(&options);
 	assert_int_equal(redis_server_says(&server, "CLIENT LIST", "name=billing "), 1);
-	runs_init(&runs, 1);
-	runs_attach(&runs, &worker_options);
-	worker = worker_start(&options, &worker_options);
+	worker = WORK_AT(&options);
 	/* The worker has one connection, and one for hints. */
 	WAIT_UNTIL(redis_server_says(&server, "CLIENT LIST", "name=billing ") == 3);
 	worker_stop(worker);
 	options.client_name = "two words";
 	assert_refused(&options, TW_INVALID, "name");
-	runs_free(&runs);
 }
 
 TEST(opened, reply_that_drips_has_one_deadline)

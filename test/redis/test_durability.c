@@ -383,32 +383,27 @@ TEST(once, worker_reports_what_a_replica_has)
 						 .shards = 4,
 						 .reply_timeout = 1200 * TW_MILLISECOND,
 						 .durability = TW_REDIS_DURABLE_REPLICA};
-	struct tw_redis_worker_options worker_options = {.lease = 10 * TW_SECOND};
 	struct tw_redis *redis = client_open(&options);
 	struct tw_redis_worker *worker;
 	struct tw_redis_error notice;
-	struct runs runs;
 
-	runs_init(&runs, 10);
-	runs_attach(&runs, &worker_options);
-	worker = worker_start(&options, &worker_options);
+	worker = WORK_AT(&options, .lease = 10 * TW_SECOND);
 	runs.gate_is_shut = true;
 	add_task(redis, "a", 0);
-	WAIT_UNTIL(runs_running(&runs) == 1);
+	WAIT_UNTIL(runs_running() == 1);
 	kill(replica.pid, SIGSTOP);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(runs_notices(&runs, &notice) >= 1);
+	runs_open_gate();
+	WAIT_UNTIL(runs_notices(&notice) >= 1);
 	assert_int_equal(notice.status, TW_REDIS_OUTCOME_UNKNOWN);
 	assert_non_null(strstr(notice.text, "not confirmed on a replica"));
 	assert_int_equal(find_task(redis, "a").status, TW_NOT_FOUND);
-	assert_int_equal(ends_count(&runs), 0);
+	assert_int_equal(ends_count(), 0);
 	kill(replica.pid, SIGCONT);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
-	assert_int_equal(runs_count(&runs), 1);
-	assert_int_equal(runs_notices(&runs, &notice), 1);
+	WAIT_UNTIL(ends_count() == 1);
+	assert_int_equal(ends_count_of("a", TW_REDIS_END_DONE), 1);
+	assert_int_equal(runs_count(), 1);
+	assert_int_equal(runs_notices(&notice), 1);
 	worker_stop(worker);
-	runs_free(&runs);
 }
 
 /* ---- A failover ---- */

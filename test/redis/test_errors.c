@@ -133,15 +133,15 @@ enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
 
 /* Runs the task by a worker whose step meets the fault. If that is an extension of the lease, the
  * run lasts until then. */
-static void run_task(size_t step, int runs, const char *fault, char hook, const char *options)
+static void run_task(size_t step, int times, const char *fault, char hook, const char *options)
 {
 	bool extends = !strcmp(steps[step].script, "extend");
 
 	SAY("cluster a 0-16383; open %s; %s; give k;"
 	    "work lease 600ms poll 10ms run %s until %s;"
 	    "await done 1; attempts = %d; runs = %d; await found %d; lost = %s; notices = %s",
-	    options, fault, steps[step].first, extends ? "extend" : "none", runs, runs, hook == 'l',
-	    hook == 'l' ? "1-99" : "0", hook == 'n' ? "1-99" : "0");
+	    options, fault, steps[step].first, extends ? "extend" : "none", times, times,
+	    hook == 'l', hook == 'l' ? "1-99" : "0", hook == 'n' ? "1-99" : "0");
 }
 
 /* A refused step costs no attempt: the task's runs are those without it. */

@@ -138,18 +138,13 @@ static int use_worker(void *worker)
 
 STORED(fixture, worker_of_the_parent_is_none_of_the_child)
 {
-	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
-	struct runs runs;
 
-	runs_init(&runs, 10);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
+	worker = WORK(fixture);
 	in_a_child(use_worker, worker);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	worker_stop(worker);
-	runs_free(&runs);
 }
 
 FIXTURE_FILE

@@ -4,8 +4,6 @@
 
 #include "support/runs.h"
 
-static struct runs runs;
-
 static void set_memory(struct fixture *fixture, const char *limit)
 {
 	redis_server_number(&fixture->server, "CONFIG SET maxmemory %s", limit);
@@ -49,27 +47,25 @@ STORED(fixture, workers_drain_a_full_memory)
 
 	if (redis_server_figure(&fixture->server, "INFO server", "redis_version:") < 7)
 		TEST_SKIP("this needs Redis 7");
-	runs_init(&runs, 100);
 	add_tasks(fixture->redis, 20, 0, 0);
 	set_memory(fixture, "1");
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	/* Leases of four runs are extended often enough, and one run fails for good. */
 	runs.gate_is_shut = true;
 	runs.outcome = TW_REDIS_KILL;
 	worker = worker_start(&fixture->options, &options);
 	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
 		   stats.extended >= 4 * 4);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count(&runs) >= 1);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count() >= 1);
 	pthread_mutex_lock(&runs.lock);
 	runs.outcome = TW_REDIS_DONE;
 	pthread_mutex_unlock(&runs.lock);
 	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
 	worker_stop(worker);
-	assert_each_ran(&runs, 20, 1);
+	assert_each_ran(20, 1);
 	assert_true(stats_of(fixture->redis).dead >= 1);
 	set_memory(fixture, "0");
-	runs_free(&runs);
 }
 
 static bool replica_has(struct redis_server *replica, const char *name_space)

@@ -183,26 +183,21 @@ STORED(fixture, worker_runs_groups_and_callbacks_name_them)
 {
 	struct http_request request;
 	struct http_server http;
-	struct runs runs;
-	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
 	char url[64];
 	struct tw_redis_task task = {
 		.key = "call", .key_size = 4, .url = url, .group = "tenant/us\xc3\xa9r"};
 
 	http_server_start(&http, NULL, NULL);
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
-	worker = worker_start(&fixture->options, &options);
+	worker = WORK(fixture);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
 	add_many_to(fixture->redis, "g", 20);
-	WAIT_UNTIL(ends_count(&runs) == 21);
+	WAIT_UNTIL(ends_count() == 21);
 	assert_true(http_server_request(&http, "call", 0, &request));
 	assert_non_null(strstr(request.headers, "Tw-Group: tenant/us%C3%A9r\r\n"));
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-	runs_free(&runs);
 	http_server_stop(&http);
 }
 

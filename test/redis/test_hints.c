@@ -78,32 +78,27 @@ static void hints_close(void)
 STORED(fixture, worker_without_the_right_to_subscribe_polls)
 {
 	struct tw_redis_options options = fixture->options;
-	struct tw_redis_worker_options worker_options = {.poll = 50 * TW_MILLISECOND};
 	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
 	redisReply *reply;
-	struct runs runs;
 
 	redis_server_number(&fixture->server, "ACL SETUSER deaf on >pw ~* +@all resetchannels");
 	redis_server_number(&fixture->server, "ACL LOG RESET");
 	options.user = "deaf";
 	options.password = "pw";
-	runs_init(&runs, 10);
-	runs_attach(&runs, &worker_options);
-	worker = worker_start(&options, &worker_options);
+	worker = WORK_AT(&options, .poll = 50 * TW_MILLISECOND);
 	/* This is longer than the pause after a lost connection. */
 	add_task(fixture->redis, "a", 2500 * TW_MILLISECOND);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(runs_notices(&runs, &last), 1);
+	WAIT_UNTIL(ends_count() == 1);
+	assert_int_equal(runs_notices(&last), 1);
 	assert_int_equal(last.status, TW_REDIS_REFUSED);
 	assert_non_null(strstr(last.text, "NOPERM"));
-	assert_int_equal(runs_lost(&runs), 0);
+	assert_int_equal(runs_lost(), 0);
 	reply = redis_server_ask(&fixture->server, "ACL LOG");
 	assert_int_equal(reply->elements, 1);
 	assert_int_equal(reply->element[0]->element[1]->integer, 1);
 	freeReplyObject(reply);
 	worker_stop(worker);
-	runs_free(&runs);
 }
 
 STORED(fixture, earlier_task_is_hinted)
@@ -263,7 +258,6 @@ STORED(one_shard, documented_rights_are_enough)
 	struct tw_redis *redis;
 	char command[2048] = "ACL SETUSER app on >pw";
 	redisReply *reply;
-	struct runs runs;
 	size_t workers;
 	int count = 0;
 
@@ -273,8 +267,7 @@ STORED(one_shard, documented_rights_are_enough)
 	options.user = "app";
 	options.password = "pw";
 	redis = client_open(&options);
-	runs_init(&runs, 10);
-	runs_attach(&runs, &worker_options);
+	runs_attach(&worker_options);
 	batch = claim_new(redis, "a", TW_MINUTE);
 	assert_ok(redis, tw_redis_extend(redis, only_job(batch), 1, TW_MINUTE, NULL));
 	assert_int_equal(finish_job(redis, batch, TW_REDIS_SNOOZE), TW_OK);
@@ -294,51 +287,32 @@ STORED(one_shard, documented_rights_are_enough)
 	assert_ok(redis, tw_redis_get_limits(redis, NULL, &limits));
 	assert_int_equal(stats_of(redis).tasks, 5);
 	worker = worker_start(&options, &worker_options);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	/* The worker hears of it. */
 	add_task(redis, "b", 0);
-	WAIT_UNTIL(ends_count(&runs) == 2);
+	WAIT_UNTIL(ends_count() == 2);
 	assert_ok(redis, tw_redis_get_workers(redis, &info, 1, &workers));
 	worker_stop(worker);
-	assert_int_equal(runs_lost(&runs) + runs_notices(&runs, &last), 0);
+	assert_int_equal(runs_lost() + runs_notices(&last), 0);
 	reply = redis_server_ask(&fixture->server, "ACL LOG");
 	assert_int_equal(reply->elements, 0);
 	freeReplyObject(reply);
-	runs_free(&runs);
-}
-
-static enum tw_redis_outcome count_run(void *context, const struct tw_redis_job *job,
-				       struct tw_redis_verdict *verdict)
-{
-	atomic_int *runs = context;
-
-	/* relaxed: the test waits for the number alone */
-	atomic_fetch_add_explicit(runs, 1, memory_order_relaxed);
-	return TW_REDIS_DONE;
 }
 
 STORED(fixture, user_without_the_right_to_publish_has_all_except_hints)
 {
 	struct tw_redis_options options = fixture->options;
-	atomic_int runs = 0;
-	const struct tw_redis_worker_options worker_options = {
-		.context = &runs, .handler = count_run, .poll = 50 * TW_MILLISECOND};
-	struct tw_redis_worker *worker;
 	struct tw_redis *redis;
 
 	redis_server_number(&fixture->server, "ACL SETUSER mute on >pw ~* +@all resetchannels");
 	options.user = "mute";
 	options.password = "pw";
 	redis = client_open(&options);
-	assert_ok(redis, tw_redis_worker_start(&worker, &options, &worker_options, NULL));
+	WORK_AT(&options, .poll = 50 * TW_MILLISECOND);
 	add_task(redis, "a", 0);
 	assert_int_equal(move_task(redis, "none", 0), TW_NOT_FOUND);
-	/* relaxed: an independent number */
-	for (int i = 0; i < 1000 && !atomic_load_explicit(&runs, memory_order_relaxed); i++)
-		wait_for(10 * TW_MILLISECOND);
-	worker_stop(worker);
-	/* relaxed: the worker's threads have ended */
-	assert_int_equal(atomic_load_explicit(&runs, memory_order_relaxed), 1);
+	WAIT_UNTIL(ends_count() == 1);
+	assert_int_equal(runs_count(), 1);
 	assert_int_equal(stats_of(redis).tasks, 0);
 }
 
@@ -355,17 +329,13 @@ STORED(fixture, idle_worker_claims_within_ten_seconds)
 {
 	const struct tw_redis_options redis_options = {.url = fixture->server.url,
 						       .name_space = "many"};
-	struct tw_redis_worker_options options = {0};
 	const struct tw_redis_task far = {
 		.key = "far", .key_size = 3, .at_ms = INT64_C(253402300799000)};
 	struct tw_redis *redis = client_open(&redis_options);
 	struct tw_redis_worker *worker;
-	struct runs runs;
 	int64_t scripts = 0;
 
-	runs_init(&runs, 10);
-	runs_attach(&runs, &options);
-	worker = worker_start(&redis_options, &options);
+	worker = WORK_AT(&redis_options);
 	WAIT_UNTIL(redis_server_count_listeners(&fixture->server, "many"));
 	/* The worker looks at each namespace in this time. */
 	wait_for(500 * TW_MILLISECOND);
@@ -375,12 +345,11 @@ STORED(fixture, idle_worker_claims_within_ten_seconds)
 	scripts_run(fixture);
 	/* This sends no hint, so the worker looks within ten seconds. */
 	redis_server_set_due(&fixture->server, redis, "many", "a", -1500);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	/* It claims, and acknowledges after the run. Each script may have been unknown. */
 	WAIT_UNTIL((scripts += scripts_run(fixture)) >= 2);
 	assert_in_range(scripts, 2, 20);
 	worker_stop(worker);
-	runs_free(&runs);
 }
 
 FIXTURE_FILE

@@ -100,52 +100,29 @@ static void assert_letters(struct fixture *fixture, unsigned shard, int first, i
 	}
 }
 
-static struct runs runs;
-
-static int open_all(void **state)
-{
-	runs_init(&runs, 100);
-	return fixture_open(state);
-}
-
-static int close_all(void **state)
-{
-	runs_free(&runs);
-	return fixture_close(state);
-}
-
-static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
-
-static struct tw_redis_worker *start(struct fixture *fixture,
-				     struct tw_redis_worker_options options)
-{
-	runs_attach(&runs, &options);
-	return worker_start(&fixture->options, &options);
-}
-
 /* A limit of eight is two in each of the four shards. */
-STORED(opened, oldest_letters_go_if_there_are_too_many_in_a_shard)
+STORED(fixture, oldest_letters_go_if_there_are_too_many_in_a_shard)
 {
 	char key[KEY_SIZE];
 
 	add_letters(fixture, 1, 5);
 	add_letters(fixture, 2, 1);
-	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
+	WORK(fixture, .dead_max_count = 8);
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	key_of_shard(fixture->redis, 2, 1, key);
 	assert_ok(fixture->redis, tw_redis_drop(fixture->redis, key, strlen(key)));
 	assert_letters(fixture, 1, 4, 5);
 }
 
-STORED(opened, share_of_a_shard_is_rounded_up)
+STORED(fixture, share_of_a_shard_is_rounded_up)
 {
 	add_letters(fixture, 3, 5);
-	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 9});
+	WORK(fixture, .dead_max_count = 9);
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	assert_letters(fixture, 3, 3, 5);
 }
 
-STORED(opened, letters_that_are_too_old_go)
+STORED(fixture, letters_that_are_too_old_go)
 {
 	enum { MINUTE_MS = 60 * 1000 };
 	int64_t now = redis_server_now(&fixture->server);
@@ -158,7 +135,7 @@ STORED(opened, letters_that_are_too_old_go)
 			  add_letter(fixture->redis, key, now - (i * 60 + 30) * MINUTE_MS,
 				     TW_REDIS_ANY));
 	}
-	start(fixture, (struct tw_redis_worker_options){.dead_max_age = 3 * TW_HOUR});
+	WORK(fixture, .dead_max_age = 3 * TW_HOUR);
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 3);
 	for (int i = 0; i < 3; i++) {
 		number_key(key, i);
@@ -166,14 +143,14 @@ STORED(opened, letters_that_are_too_old_go)
 	}
 }
 
-STORED(opened, letter_that_died_again_counts_from_then)
+STORED(fixture, letter_that_died_again_counts_from_then)
 {
 	char key[KEY_SIZE];
 
 	add_letters(fixture, 1, 4);
 	key_of_shard(fixture->redis, 1, 1, key);
 	assert_ok(fixture->redis, add_letter(fixture->redis, key, 9, TW_REDIS_ANY));
-	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 8});
+	WORK(fixture, .dead_max_count = 8);
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 2);
 	assert_int_equal(find_dead(fixture->redis, key).due_ms, 9);
 	key_of_shard(fixture->redis, 1, 4, key);
@@ -187,7 +164,7 @@ static bool count_letter(void *context, const struct tw_redis_info *info)
 	return true;
 }
 
-STORED(opened, invalid_letters_are_not_listed)
+STORED(fixture, invalid_letters_are_not_listed)
 {
 	static const char *const texts[] = {"",       "nonsense",  "1:2",       "1:2:3",
 					    "1:2:9:", "1:2:9:abc", "1:2:4097:", "1:x:0:"};
@@ -203,7 +180,7 @@ STORED(opened, invalid_letters_are_not_listed)
 }
 
 /* The server truncates replies at 1 MiB. */
-STORED(opened, listings_of_large_bodies_come_in_small_pages)
+STORED(fixture, listings_of_large_bodies_come_in_small_pages)
 {
 	enum { LARGE = 20 };
 	static char body[TW_REDIS_BODY_MAX];
@@ -236,26 +213,26 @@ STORED(opened, listings_of_large_bodies_come_in_small_pages)
 	assert_int_equal(tasks, LARGE);
 }
 
-STORED(opened, worker_that_makes_letters_keeps_to_their_number)
+STORED(fixture, worker_that_makes_letters_keeps_to_their_number)
 {
 	char key[KEY_SIZE];
 
 	runs.outcome = TW_REDIS_KILL;
-	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
+	WORK(fixture, .dead_max_count = 4);
 	for (int i = 0; i < 10; i++) {
 		key_of_shard(fixture->redis, 2, i, key);
 		add_task(fixture->redis, key, 0);
-		WAIT_UNTIL(ends_count(&runs) == (size_t)i + 1);
+		WAIT_UNTIL(ends_count() == (size_t)i + 1);
 	}
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 1);
 	assert_int_equal(find_dead(fixture->redis, key).status, TW_OK);
 }
 
-STORED(opened, letters_of_workers_that_died_go_too)
+STORED(fixture, letters_of_workers_that_died_go_too)
 {
 	char key[KEY_SIZE];
 
-	start(fixture, (struct tw_redis_worker_options){.dead_max_count = 4});
+	WORK(fixture, .dead_max_count = 4);
 	for (int i = 0; i < 3; i++) {
 		struct tw_redis_task task = {.key = key, .delay = TW_HOUR, .max_attempts = 1};
 
@@ -273,12 +250,12 @@ STORED(opened, letters_of_workers_that_died_go_too)
 	WAIT_UNTIL(stats_of(fixture->redis).dead == 1);
 }
 
-STORED(opened, letters_stay_if_nobody_ends_them)
+STORED(fixture, letters_stay_if_nobody_ends_them)
 {
 	add_letters(fixture, 1, 5);
-	start(fixture, (struct tw_redis_worker_options){0});
+	WORK(fixture);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_letters(fixture, 1, 1, 5);
 }
 
@@ -300,7 +277,7 @@ static bool claim_and_trim(const struct fixture *fixture, struct letters letters
 	return again;
 }
 
-STORED(opened, letters_go_in_steps)
+STORED(fixture, letters_go_in_steps)
 {
 	int64_t left = 230;
 
@@ -315,7 +292,7 @@ STORED(opened, letters_go_in_steps)
 	assert_int_equal(redis_server_count_keys(&fixture->server, fixture->name_space), 0);
 }
 
-STORED(opened, limits_out_of_range_are_refused)
+STORED(fixture, limits_out_of_range_are_refused)
 {
 	struct tw_redis_worker_options options = {.dead_max_age = -1};
 	struct tw_redis_worker *worker;

@@ -36,11 +36,9 @@ TEST(talk, claims_whose_replies_are_cut_off_use_up_no_attempt)
 {
 	enum { LARGE = 20 };
 	static char body[TW_REDIS_BODY_MAX];
-	struct tw_redis_worker_options options = {.lease = TW_SECOND};
 	struct tw_redis_worker *worker;
 	struct redis_server server;
 	struct tw_redis *redis;
-	struct runs runs;
 	char key[KEY_SIZE];
 
 	redis_server_start(&server, NULL);
@@ -56,16 +54,13 @@ TEST(talk, claims_whose_replies_are_cut_off_use_up_no_attempt)
 	}
 	redis_server_number(&server, "CONFIG SET client-output-buffer-limit %s",
 			    "normal 400000 0 0");
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
-	worker = worker_start(&(struct tw_redis_options){.url = server.url}, &options);
-	WAIT_UNTIL(ends_count(&runs) == LARGE);
+	worker = WORK_AT(&(struct tw_redis_options){.url = server.url}, .lease = TW_SECOND);
+	WAIT_UNTIL(ends_count() == LARGE);
 	worker_stop(worker);
-	assert_true(runs_lost(&runs) > 0);
-	assert_each_ran(&runs, LARGE, 1);
+	assert_true(runs_lost() > 0);
+	assert_each_ran(LARGE, 1);
 	assert_int_equal(stats_of(redis).tasks, 0);
 	assert_int_equal(stats_of(redis).dead, 0);
-	runs_free(&runs);
 	client_close(redis);
 	redis_server_stop(&server);
 }

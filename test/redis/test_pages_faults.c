@@ -17,7 +17,6 @@
 
 enum { REPLY_ROOM = 1024 * 1024 };
 
-static struct runs runs;
 static struct tw_redis_worker *worker;
 static const struct tw_redis_options *redis_options;
 static struct tw_redis_worker_options options;
@@ -60,9 +59,8 @@ static int open_all(void **state)
 	struct fixture *fixture = *state;
 
 	json_set_alloc_funcs(malloc, free);
-	runs_init(&runs, 1);
 	options = (struct tw_redis_worker_options){0};
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	redis_options = &fixture->options;
 	worker = worker_start(redis_options, &options);
 	return result;
@@ -71,7 +69,6 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	worker_stop(worker);
-	runs_free(&runs);
 	return fixture_close(state);
 }
 

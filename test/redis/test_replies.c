@@ -323,11 +323,9 @@ TEST(once, worker_outlives_random_replies)
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
-	struct runs runs;
 	int tries = 0;
 
-	runs_init(&runs, 100);
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	/* A busy machine may not reply in that time. */
 	WAIT_UNTIL(tw_redis_worker_start(&worker, &redis_options, &options, NULL) == TW_OK);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -344,7 +342,6 @@ TEST(once, worker_outlives_random_replies)
 	} while (stats.claims == before.claims);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	worker_destroy(worker);
-	runs_free(&runs);
 }
 
 TEST_FILE(open_all, close_all)

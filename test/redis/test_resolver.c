@@ -15,7 +15,6 @@
 #include "support/sockets.h"
 
 static struct http_server http;
-static struct runs runs;
 
 static struct {
 	pthread_mutex_t lock;
@@ -76,7 +75,6 @@ static bool lookups_have_ended(void)
 
 static int open_all(void **state)
 {
-	runs_init(&runs, 100);
 	http_server_start(&http, NULL, NULL);
 	return fixture_open(state);
 }
@@ -84,7 +82,6 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	http_server_stop(&http);
-	runs_free(&runs);
 	return fixture_close(state);
 }
 
@@ -116,15 +113,15 @@ STORED(opened, slow_lookups_of_hosts_hold_up_nobody)
 	char url[64];
 
 	snprintf(url, sizeof(url), "http://quick.invalid:%d/", http.port);
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	options.handler = NULL;
 	worker = worker_start(&fixture->options, &options);
 	add_slow(fixture->redis, 0, SLOW);
 	/* The callbacks time out while their names are still looked up. */
-	WAIT_UNTIL(ends_count(&runs) == SLOW);
-	assert_int_equal(end_of(&runs, "slow-0", 0).end, TW_REDIS_END_DEAD);
+	WAIT_UNTIL(ends_count() == SLOW);
+	assert_int_equal(end_of("slow-0", 0).end, TW_REDIS_END_DEAD);
 	add_callback(fixture->redis, "quick", url, 5);
-	WAIT_UNTIL(ends_count_of(&runs, "quick", TW_REDIS_END_DONE) == 1);
+	WAIT_UNTIL(ends_count_of("quick", TW_REDIS_END_DONE) == 1);
 	/* The worker stops without waiting for lookups, too. */
 	add_slow(fixture->redis, SLOW, 1);
 	before = wall_clock();
@@ -150,15 +147,15 @@ STORED(opened, steady_callbacks_follow_a_changed_name)
 		.key = "tick", .key_size = 4, .url = url, .every = 50 * TW_MILLISECOND};
 
 	snprintf(url, sizeof(url), "http://moved.invalid:%d/", http.port);
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	options.handler = NULL;
 	worker_start(&fixture->options, &options);
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count_of(&runs, "tick", TW_REDIS_END_DONE) >= 3);
+	WAIT_UNTIL(ends_count_of("tick", TW_REDIS_END_DONE) >= 3);
 	pthread_mutex_lock(&lookups.lock);
 	lookups.moved = true;
 	pthread_mutex_unlock(&lookups.lock);
-	WAIT_UNTIL(ends_count_of(&runs, "tick", TW_REDIS_END_RETRIED) >= 1);
+	WAIT_UNTIL(ends_count_of("tick", TW_REDIS_END_RETRIED) >= 1);
 }
 
 static void add_host(struct fixture *fixture, const char *key, const char *host)
@@ -177,12 +174,12 @@ STORED(opened, host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_fo
 
 	if (!(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_IDN))
 		TEST_SKIP("libcurl reads ASCII names only");
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	options.handler = NULL;
 	worker = worker_start(&fixture->options, &options);
 	add_host(fixture, "written", "m\u00fcnchen.invalid");
 	add_host(fixture, "encoded", "m%C3%BCnchen.invalid");
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DONE) == 2);
 	worker_stop(worker);
 	options.deny_count = 2;
 	worker = worker_start(&fixture->options, &options);
@@ -191,15 +188,14 @@ STORED(opened, host_whose_name_is_not_ascii_is_called_and_judged_by_its_ascii_fo
 	add_host(fixture, "books", "b\u00fccher.invalid");
 	add_host(fixture, "bad", "-\u00fc-.invalid");
 	add_host(fixture, "latin", "m%FCnchen.invalid");
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 4);
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 3);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DEAD) == 4);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DONE) == 3);
 	worker_stop(worker);
-	assert_string_equal(end_of(&runs, "wide", 0).reason, "the host is denied: evil.invalid");
-	assert_string_equal(end_of(&runs, "books", 0).reason,
-			    "the host is denied: xn--bcher-kva.invalid");
-	assert_string_equal(end_of(&runs, "bad", 0).reason,
+	assert_string_equal(end_of("wide", 0).reason, "the host is denied: evil.invalid");
+	assert_string_equal(end_of("books", 0).reason, "the host is denied: xn--bcher-kva.invalid");
+	assert_string_equal(end_of("bad", 0).reason,
 			    "the host has no name in ASCII: -\u00fc-.invalid");
-	assert_string_equal(end_of(&runs, "latin", 0).reason,
+	assert_string_equal(end_of("latin", 0).reason,
 			    "the host has no name in ASCII: m\xfcnchen.invalid");
 	assert_int_equal(http_server_count(&http), 3);
 }

@@ -11,14 +11,12 @@ enum { NAMESPACES = 3, SHARDS = 1, NAME_SIZE = 48 };
  * namespace's number. */
 static struct tw_redis *clients[NAMESPACES];
 static char names[NAMESPACES][NAME_SIZE];
-static struct runs runs;
 
 static int open_all(void **state)
 {
 	int result = fixture_open_one_shard(state);
 	struct fixture *fixture = *state;
 
-	runs_init(&runs, 5000);
 	for (int i = 0; i < NAMESPACES; i++) {
 		snprintf(names[i], NAME_SIZE, i ? "%s.%d" : "%s", fixture->name_space, i);
 		assert_ok(fixture->redis, tw_redis_open_beside(fixture->redis, names[i], SHARDS,
@@ -31,15 +29,15 @@ static int close_all(void **state)
 {
 	for (int i = 0; i < NAMESPACES; i++)
 		client_close(clients[i]);
-	runs_free(&runs);
 	return fixture_close(state);
 }
 
 static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
 
-/* Starts a worker of the first `count` namespaces. */
-static struct tw_redis_worker *start_with(struct fixture *fixture, size_t count,
-					  struct tw_redis_worker_options options)
+/* SERVE(2, .batch = 1) starts a worker of the first two namespaces with these options. */
+#define SERVE(count, ...) serve(fixture, count, (struct tw_redis_worker_options){__VA_ARGS__})
+static struct tw_redis_worker *serve(const struct fixture *fixture, size_t count,
+				     struct tw_redis_worker_options options)
 {
 	struct tw_redis_source sources[NAMESPACES] = {0};
 
@@ -47,14 +45,7 @@ static struct tw_redis_worker *start_with(struct fixture *fixture, size_t count,
 		sources[i].name_space = names[i];
 	options.sources = sources;
 	options.source_count = count;
-	if (!options.handler)
-		runs_attach(&runs, &options);
-	return worker_start(&fixture->options, &options);
-}
-
-static struct tw_redis_worker *start(struct fixture *fixture)
-{
-	return start_with(fixture, NAMESPACES, (struct tw_redis_worker_options){0});
+	return worker_run(&fixture->options, options);
 }
 
 static void add_to(int number, const char *name, tw_duration delay)
@@ -81,7 +72,7 @@ static size_t runs_of(int number, size_t first)
 	size_t count = 0;
 
 	for (size_t i = 0; i < first; i++)
-		count += run_of(&runs, NULL, i).key[0] == '0' + number;
+		count += run_of(NULL, i).key[0] == '0' + number;
 	return count;
 }
 
@@ -95,47 +86,19 @@ static struct tw_redis_worker_stats stats_of_source(struct tw_redis_worker *work
 
 /* ---- Running ---- */
 
-struct seen {
-	pthread_mutex_t lock;
-	size_t right; /* runs whose job has the right namespace */
-	size_t count;
-};
-
-static enum tw_redis_outcome look_at_name(void *context, const struct tw_redis_job *job,
-					  struct tw_redis_verdict *verdict)
+STORED(opened, handler_gets_the_namespace)
 {
-	struct seen *seen = context;
-	int number = *(const char *)job->key - '0';
-
-	pthread_mutex_lock(&seen->lock);
-	seen->right += !strcmp(job->name_space, names[number]);
-	seen->count++;
-	pthread_mutex_unlock(&seen->lock);
-	return TW_REDIS_DONE;
-}
-
-static size_t seen_count(struct seen *seen)
-{
-	size_t count;
-
-	pthread_mutex_lock(&seen->lock);
-	count = seen->count;
-	pthread_mutex_unlock(&seen->lock);
-	return count;
-}
-
-TEST(opened, handler_gets_the_namespace)
-{
-	struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
-	struct tw_redis_worker *worker = start_with(
-		*state, NAMESPACES,
-		(struct tw_redis_worker_options){.context = &seen, .handler = look_at_name});
+	struct tw_redis_worker *worker = SERVE(NAMESPACES);
 
 	for (int i = 0; i < NAMESPACES; i++)
 		add_many_to(i, 20);
-	WAIT_UNTIL(seen_count(&seen) == NAMESPACES * 20);
+	WAIT_UNTIL(ends_count() == NAMESPACES * 20);
 	worker_stop(worker);
-	assert_int_equal(seen.right, NAMESPACES * 20);
+	for (size_t i = 0; i < NAMESPACES * 20; i++) {
+		struct run_seen run = run_of(NULL, i);
+
+		assert_string_equal(run.name_space, names[*run.key - '0']);
+	}
 	for (int i = 0; i < NAMESPACES; i++)
 		assert_int_equal(stats_of(clients[i]).tasks, 0);
 }
@@ -147,11 +110,9 @@ TEST(opened, claim_by_hand_gives_the_namespace)
 	assert_string_equal(only_job(batch)->name_space, names[1]);
 }
 
-TEST(opened, sleeping_worker_hears_of_tasks_of_each_namespace)
+STORED(opened, sleeping_worker_hears_of_tasks_of_each_namespace)
 {
-	struct fixture *fixture = *state;
-	struct tw_redis_worker *worker = start_with(
-		*state, NAMESPACES, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
+	struct tw_redis_worker *worker = SERVE(NAMESPACES, .poll = 10 * TW_SECOND);
 	int64_t added;
 
 	for (int i = 0; i < NAMESPACES; i++)
@@ -162,85 +123,84 @@ TEST(opened, sleeping_worker_hears_of_tasks_of_each_namespace)
 		wait_for(100 * TW_MILLISECOND);
 		added = wall_clock();
 		add_to(i, "sooner", 50 * TW_MILLISECOND);
-		WAIT_UNTIL(ends_count(&runs) == (size_t)i + 1);
+		WAIT_UNTIL(ends_count() == (size_t)i + 1);
 		/* Without hints it would have slept for ten seconds. */
-		assert_true(run_of(&runs, NULL, (size_t)i).began - added < 6 * TW_SECOND);
+		assert_true(run_of(NULL, (size_t)i).began - added < 6 * TW_SECOND);
 		assert_true(stats_of_source(worker, i).hints > 0);
 	}
 }
 
-TEST(opened, failed_tasks_come_back_to_their_own_namespace)
+STORED(opened, failed_tasks_come_back_to_their_own_namespace)
 {
 	struct tw_redis_worker *worker;
 
 	runs.outcome = TW_REDIS_KILL;
 	runs.reason = "hopeless";
-	worker = start(*state);
+	worker = SERVE(NAMESPACES);
 	add_to(1, "a", 0);
 	add_to(2, "a", 0);
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == 2);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DEAD) == 2);
 	worker_stop(worker);
 	assert_int_equal(stats_of(clients[0]).dead, 0);
 	assert_string_equal(find_dead(clients[1], "1:a").reason, "hopeless");
 	assert_string_equal(find_dead(clients[2], "2:a").reason, "hopeless");
 }
 
-TEST(opened, leases_of_each_namespace_are_extended)
+STORED(opened, leases_of_each_namespace_are_extended)
 {
 	struct tw_redis_worker *worker;
 
 	runs.gate_is_shut = true;
-	worker = start_with(*state, 2,
-			    (struct tw_redis_worker_options){.lease = 300 * TW_MILLISECOND});
+	worker = SERVE(2, .lease = 300 * TW_MILLISECOND);
 	add_to(0, "a", 0);
 	add_to(1, "a", 0);
 	for (int i = 0; i < 2; i++)
 		WAIT_UNTIL(stats_of_source(worker, i).extended >= 4);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DONE) == 2);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DONE) == 2);
 }
 
 /* ---- Sharing ---- */
 
 /* The worker has room for a dozen tasks, and each namespace has hundreds. */
-TEST(opened, busy_namespaces_have_equal_parts)
+STORED(opened, busy_namespaces_have_equal_parts)
 {
 	enum { EACH = 300, LOOKED_AT = 200 };
 	struct tw_redis_worker *worker;
 
 	add_many_to(0, EACH);
 	add_many_to(1, EACH);
-	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
-	WAIT_UNTIL(ends_count(&runs) == 2 * EACH);
+	worker = SERVE(2, .handlers = 1, .batch = 1);
+	WAIT_UNTIL(ends_count() == 2 * EACH);
 	worker_stop(worker);
 	/* They are equal except for what is claimed at a time. */
 	assert_in_range(runs_of(0, LOOKED_AT), 100 - 15, 100 + 15);
 	assert_int_equal(runs_of(0, 2 * EACH), EACH);
 }
 
-TEST(opened, idle_namespace_leaves_its_part_to_another)
+STORED(opened, idle_namespace_leaves_its_part_to_another)
 {
 	enum { COUNT = 100 };
 
-	start_with(*state, NAMESPACES, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	SERVE(NAMESPACES, .handlers = 1, .batch = 1);
 	add_many_to(1, COUNT);
-	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	WAIT_UNTIL(ends_count() == COUNT);
 }
 
-TEST(opened, pause_of_one_namespace_holds_up_no_other)
+STORED(opened, pause_of_one_namespace_holds_up_no_other)
 {
 	set_paused(clients[0], true);
-	start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 1, .batch = 1});
+	SERVE(2, .handlers = 1, .batch = 1);
 	add_many_to(0, 20);
 	add_many_to(1, 20);
-	WAIT_UNTIL(ends_count(&runs) == 20);
+	WAIT_UNTIL(ends_count() == 20);
 	assert_int_equal(runs_of(1, 20), 20);
 	assert_int_equal(stats_of(clients[0]).due, 20);
 	set_paused(clients[0], false);
-	WAIT_UNTIL(ends_count(&runs) == 40);
+	WAIT_UNTIL(ends_count() == 40);
 }
 
-TEST(opened, limits_of_one_namespace_hold_only_for_it)
+STORED(opened, limits_of_one_namespace_hold_only_for_it)
 {
 	const struct tw_redis_limits one = {.running = 1};
 	struct tw_redis_worker *worker;
@@ -249,33 +209,33 @@ TEST(opened, limits_of_one_namespace_hold_only_for_it)
 	runs.gate_is_shut = true;
 	add_many_to(0, 5);
 	add_many_to(1, 7);
-	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 16});
-	WAIT_UNTIL(runs_running(&runs) == 8);
+	worker = SERVE(2, .handlers = 16);
+	WAIT_UNTIL(runs_running() == 8);
 	wait_for(300 * TW_MILLISECOND);
-	assert_int_equal(runs_running(&runs), 8);
+	assert_int_equal(runs_running(), 8);
 	assert_int_equal(stats_of_source(worker, 0).held, 1);
 	assert_int_equal(stats_of_source(worker, 1).held, 7);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count(&runs) == 12);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count() == 12);
 	/* The worker hears of the removed limits in that namespace, too. */
 	assert_ok(clients[0], tw_redis_set_limits(clients[0], NULL, &(struct tw_redis_limits){0}));
 	pthread_mutex_lock(&runs.lock);
 	runs.gate_is_shut = true;
 	pthread_mutex_unlock(&runs.lock);
 	add_many_to(0, 5);
-	WAIT_UNTIL(runs_running(&runs) == 5);
-	runs_open_gate(&runs);
+	WAIT_UNTIL(runs_running() == 5);
+	runs_open_gate();
 }
 
-TEST(opened, dead_letters_are_counted_in_each_namespace)
+STORED(opened, dead_letters_are_counted_in_each_namespace)
 {
 	struct tw_redis_worker *worker;
 
 	runs.outcome = TW_REDIS_KILL;
-	worker = start_with(*state, 2, (struct tw_redis_worker_options){.dead_max_count = SHARDS});
+	worker = SERVE(2, .dead_max_count = SHARDS);
 	add_many_to(0, 40);
 	add_many_to(1, 40);
-	WAIT_UNTIL(ends_count(&runs) == 80);
+	WAIT_UNTIL(ends_count() == 80);
 	worker_stop(worker);
 	/* One task a shard stays. */
 	for (int i = 0; i < 2; i++)
@@ -284,28 +244,27 @@ TEST(opened, dead_letters_are_counted_in_each_namespace)
 
 /* ---- The worker ---- */
 
-TEST(opened, namespaces_need_no_connections_of_their_own)
+STORED(opened, namespaces_need_no_connections_of_their_own)
 {
-	struct tw_redis_worker *worker = start(*state);
+	struct tw_redis_worker *worker = SERVE(NAMESPACES);
 
 	for (int i = 0; i < NAMESPACES; i++) {
 		add_to(i, "a", 0);
 		WAIT_UNTIL(stats_of_source(worker, i).done == 1);
 	}
 	/* These are the fixture's, the worker's, and the one for hints. */
-	WAIT_UNTIL(redis_server_says(&((struct fixture *)*state)->server, "CLIENT LIST",
-				     "name=timingwheel") == 3);
+	WAIT_UNTIL(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel") == 3);
 }
 
-TEST(opened, counts_of_the_namespaces_add_up)
+STORED(opened, counts_of_the_namespaces_add_up)
 {
-	struct tw_redis_worker *worker = start(*state);
+	struct tw_redis_worker *worker = SERVE(NAMESPACES);
 	struct tw_redis_worker_stats all;
 	uint64_t lateness = 0;
 
 	for (int i = 0; i < NAMESPACES; i++)
 		add_many_to(i, 10 * (i + 1));
-	WAIT_UNTIL(ends_count(&runs) == 60);
+	WAIT_UNTIL(ends_count() == 60);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &all), TW_OK);
 	assert_int_equal(all.claimed, 60);
@@ -327,7 +286,7 @@ TEST(opened, counts_of_the_namespaces_add_up)
 	worker_destroy(worker);
 }
 
-TEST(opened, stop_gives_back_to_each_namespace_what_was_not_begun)
+STORED(opened, stop_gives_back_to_each_namespace_what_was_not_begun)
 {
 	enum { EACH = 30 };
 	struct tw_redis_worker *worker;
@@ -336,11 +295,11 @@ TEST(opened, stop_gives_back_to_each_namespace_what_was_not_begun)
 	for (int i = 0; i < 2; i++)
 		add_many_to(i, EACH);
 	runs.takes = 300 * TW_MILLISECOND;
-	worker = start_with(*state, 2, (struct tw_redis_worker_options){.handlers = 2});
-	WAIT_UNTIL(runs_running(&runs) == 2);
+	worker = SERVE(2, .handlers = 2);
+	WAIT_UNTIL(runs_running() == 2);
 	worker_stop(worker);
-	begun = runs_count(&runs);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), begun);
+	begun = runs_count();
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), begun);
 	for (int i = 0; i < 2; i++) {
 		struct tw_redis_stats stats = stats_of(clients[i]);
 
@@ -368,7 +327,7 @@ static enum tw_status try_start(struct fixture *fixture, const struct tw_redis_s
 	return status;
 }
 
-TEST(opened, bad_lists_of_namespaces_are_invalid)
+STORED(opened, bad_lists_of_namespaces_are_invalid)
 {
 	static const struct {
 		struct tw_redis_source sources[2];
@@ -384,46 +343,42 @@ TEST(opened, bad_lists_of_namespaces_are_invalid)
 	struct tw_redis_error error;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(try_start(*state, bad[i].sources, 2, &error), TW_INVALID);
+		assert_int_equal(try_start(fixture, bad[i].sources, 2, &error), TW_INVALID);
 		assert_int_equal(error.status, TW_INVALID);
 		assert_non_null(strstr(error.text, bad[i].text));
 	}
-	assert_int_equal(try_start(*state, many, TW_REDIS_SOURCES_MAX + 1, &error), TW_INVALID);
-	assert_int_equal(try_start(*state, NULL, 1, NULL), TW_INVALID);
+	assert_int_equal(try_start(fixture, many, TW_REDIS_SOURCES_MAX + 1, &error), TW_INVALID);
+	assert_int_equal(try_start(fixture, NULL, 1, NULL), TW_INVALID);
 	assert_int_equal(try_start(NULL, NULL, 1, NULL), TW_INVALID);
 }
 
-TEST(opened, namespace_with_another_number_of_shards_is_unfit)
+STORED(opened, namespace_with_another_number_of_shards_is_unfit)
 {
 	const struct tw_redis_source sources[] = {{.name_space = names[0]},
 						  {.name_space = names[1], .shards = SHARDS + 1}};
 	struct tw_redis_error error;
 
-	assert_int_equal(try_start(*state, sources, 2, &error), TW_REDIS_UNFIT);
+	assert_int_equal(try_start(fixture, sources, 2, &error), TW_REDIS_UNFIT);
 	assert_non_null(strstr(error.text, names[1]));
-	WAIT_UNTIL(redis_server_says(&((struct fixture *)*state)->server, "CLIENT LIST",
-				     "name=timingwheel") == 1);
+	WAIT_UNTIL(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel") == 1);
 }
 
 STORED(opened, as_many_namespaces_as_there_may_be_are_served)
 {
 	struct tw_redis_source sources[TW_REDIS_SOURCES_MAX];
 	char texts[TW_REDIS_SOURCES_MAX][NAME_SIZE];
-	struct tw_redis_worker_options options = {.sources = sources,
-						  .source_count = TW_REDIS_SOURCES_MAX};
 	struct tw_redis *last;
 
 	for (int i = 0; i < TW_REDIS_SOURCES_MAX; i++) {
 		snprintf(texts[i], NAME_SIZE, "%s-%d", fixture->name_space, i);
 		sources[i] = (struct tw_redis_source){.name_space = texts[i], .shards = 2};
 	}
-	runs_attach(&runs, &options);
-	worker_start(&fixture->options, &options);
+	WORK(fixture, .sources = sources, .source_count = TW_REDIS_SOURCES_MAX);
 	assert_ok(fixture->redis,
 		  tw_redis_open_beside(fixture->redis, texts[TW_REDIS_SOURCES_MAX - 1], 2, &last,
 				       NULL));
 	add_task(last, "a", 0);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	client_close(last);
 }
 

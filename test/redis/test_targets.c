@@ -295,11 +295,9 @@ TEST(once, address_of_nobody_is_this_machine)
 }
 
 static struct http_server http;
-static struct runs runs;
 
 static int open_all(void **state)
 {
-	runs_init(&runs, 1000);
 	http_server_start(&http, NULL, NULL);
 	return fixture_open(state);
 }
@@ -307,7 +305,6 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	http_server_stop(&http);
-	runs_free(&runs);
 	return fixture_close(state);
 }
 
@@ -318,7 +315,7 @@ static struct tw_redis_worker *start(struct fixture *fixture, const char *const 
 {
 	struct tw_redis_worker_options options = options_of(allow, deny);
 
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	options.handler = NULL;
 	options.retry_first = 20 * TW_MILLISECOND;
 	return worker_start(&fixture->options, &options);
@@ -335,7 +332,7 @@ static void add_host(struct fixture *fixture, const char *host)
 
 static void assert_denied(const char *host, const char *reason)
 {
-	struct end_seen end = end_of(&runs, host, 0);
+	struct end_seen end = end_of(host, 0);
 
 	assert_int_equal(end.end, TW_REDIS_END_DEAD);
 	assert_int_equal(end.http_status, 0);
@@ -351,12 +348,12 @@ STORED(opened, denied_network_is_not_called_by_whatever_name)
 	start(fixture, NULL, LIST("127.0.0.0/8", "::1"));
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
 		add_host(fixture, hosts[i]);
-	WAIT_UNTIL(ends_count(&runs) == sizeof(hosts) / sizeof(hosts[0]));
+	WAIT_UNTIL(ends_count() == sizeof(hosts) / sizeof(hosts[0]));
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
 		if (strcmp(hosts[i], "localhost") && strcmp(hosts[i], "a.localhost"))
 			assert_denied(hosts[i], "the address is denied: 127.0.0.1");
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD), 8);
-	assert_non_null(strstr(end_of(&runs, "localhost", 0).reason, "the address is denied: "));
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DEAD), 8);
+	assert_non_null(strstr(end_of("localhost", 0).reason, "the address is denied: "));
 	assert_non_null(strstr(find_dead(fixture->redis, "localhost").reason, "denied"));
 	assert_int_equal(http_server_count(&http), 0);
 }
@@ -368,11 +365,11 @@ STORED(opened, allowed_host_is_called_and_no_other)
 	add_host(fixture, "eu.shop.localhost");
 	add_host(fixture, "127.0.0.1");
 	add_host(fixture, "shop.localhost");
-	WAIT_UNTIL(ends_count(&runs) == 4);
-	assert_int_equal(end_of(&runs, "localhost", 0).end, TW_REDIS_END_DONE);
-	assert_int_equal(end_of(&runs, "eu.shop.localhost", 0).end, TW_REDIS_END_DONE);
+	WAIT_UNTIL(ends_count() == 4);
+	assert_int_equal(end_of("localhost", 0).end, TW_REDIS_END_DONE);
+	assert_int_equal(end_of("eu.shop.localhost", 0).end, TW_REDIS_END_DONE);
 	assert_denied("127.0.0.1", "the address is denied: 127.0.0.1");
-	assert_int_equal(end_of(&runs, "shop.localhost", 0).end, TW_REDIS_END_DEAD);
+	assert_int_equal(end_of("shop.localhost", 0).end, TW_REDIS_END_DEAD);
 	assert_int_equal(http_server_count(&http), 2);
 }
 
@@ -384,12 +381,12 @@ STORED(opened, denied_host_is_not_looked_up_however_it_is_written)
 	add_host(fixture, "127.0.0.1@localhost");
 	add_host(fixture, "127.0.0.1");
 	add_host(fixture, "localhost@127.0.0.1");
-	WAIT_UNTIL(ends_count(&runs) == 5);
+	WAIT_UNTIL(ends_count() == 5);
 	assert_denied("LocalHost", "the host is denied: LocalHost");
 	assert_denied("local%68ost", "the host is denied: localhost");
 	assert_denied("127.0.0.1@localhost", "the host is denied: localhost");
-	assert_int_equal(end_of(&runs, "127.0.0.1", 0).end, TW_REDIS_END_DONE);
-	assert_int_equal(end_of(&runs, "localhost@127.0.0.1", 0).end, TW_REDIS_END_DONE);
+	assert_int_equal(end_of("127.0.0.1", 0).end, TW_REDIS_END_DONE);
+	assert_int_equal(end_of("localhost@127.0.0.1", 0).end, TW_REDIS_END_DONE);
 	assert_int_equal(http_server_count(&http), 2);
 }
 
@@ -402,11 +399,11 @@ STORED(opened, link_local_addresses_are_not_called)
 	for (size_t i = 0; i < 4; i++)
 		add_host(fixture, hosts[i]);
 	add_host(fixture, "127.0.0.1");
-	WAIT_UNTIL(ends_count(&runs) == 5);
+	WAIT_UNTIL(ends_count() == 5);
 	for (size_t i = 0; i < 4; i++)
 		assert_denied(hosts[i], i == 2 ? "the address is denied: fe80::1"
 					       : "the address is denied: 169.254.169.254");
-	assert_int_equal(ends_count_of(&runs, "127.0.0.1", TW_REDIS_END_DONE), 1);
+	assert_int_equal(ends_count_of("127.0.0.1", TW_REDIS_END_DONE), 1);
 }
 
 static bool machine_has_ipv6(void)
@@ -427,9 +424,9 @@ STORED(opened, host_with_an_address_that_is_allowed_is_tried_again)
 		TEST_SKIP("the machine has no IPv6");
 	start(fixture, NULL, LIST("127.0.0.0/8"));
 	add_host(fixture, "localhost");
-	WAIT_UNTIL(ends_count(&runs) >= 1);
-	assert_int_equal(end_of(&runs, "localhost", 0).end, TW_REDIS_END_RETRIED);
-	assert_null(strstr(end_of(&runs, "localhost", 0).reason, "denied"));
+	WAIT_UNTIL(ends_count() >= 1);
+	assert_int_equal(end_of("localhost", 0).end, TW_REDIS_END_RETRIED);
+	assert_null(strstr(end_of("localhost", 0).reason, "denied"));
 	assert_int_equal(http_server_count(&http), 0);
 }
 

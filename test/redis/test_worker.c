@@ -9,35 +9,6 @@
 
 #include "support/runs.h"
 
-static struct runs runs;
-
-static int open_all(void **state)
-{
-	runs_init(&runs, 5000);
-	return fixture_open(state);
-}
-
-static int close_all(void **state)
-{
-	runs_free(&runs);
-	return fixture_close(state);
-}
-
-static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
-
-/* Starts a worker with these options and the test's handler. */
-static struct tw_redis_worker *start_with(struct fixture *fixture,
-					  struct tw_redis_worker_options options)
-{
-	runs_attach(&runs, &options);
-	return worker_start(&fixture->options, &options);
-}
-
-static struct tw_redis_worker *start(struct fixture *fixture)
-{
-	return start_with(fixture, (struct tw_redis_worker_options){0});
-}
-
 static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 {
 	struct tw_redis_worker_stats stats = {0};
@@ -46,69 +17,66 @@ static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
 	return stats;
 }
 
-STORED(opened, task_due_in_a_second_runs_once_and_never_early)
+STORED(fixture, task_due_in_a_second_runs_once_and_never_early)
 {
 	int64_t added = wall_clock();
 	struct run_seen run;
 
-	start(fixture);
+	WORK(fixture);
 	add_task(fixture->redis, "a", TW_SECOND);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	run = run_of(&runs, "a", 0);
+	WAIT_UNTIL(ends_count() == 1);
+	run = run_of("a", 0);
 	assert_in_range(run.began - added, TW_SECOND, 6 * TW_SECOND);
 	assert_true(run.lateness >= 0);
 	assert_int_equal(run.attempt, 1);
 	wait_for(300 * TW_MILLISECOND);
-	assert_int_equal(runs_count(&runs), 1);
+	assert_int_equal(runs_count(), 1);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-STORED(opened, many_tasks_run_and_none_early)
+STORED(fixture, many_tasks_run_and_none_early)
 {
 	enum { COUNT = 1000 };
-	struct tw_redis_worker *worker = start(fixture);
+	struct tw_redis_worker *worker = WORK(fixture);
 
 	add_tasks(fixture->redis, COUNT, 200 * TW_MILLISECOND, TW_MILLISECOND / 2);
-	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	WAIT_UNTIL(ends_count() == COUNT);
 	for (int i = 0; i < COUNT; i++)
-		assert_true(run_of(&runs, NULL, (size_t)i).lateness >= 0);
-	assert_each_ran(&runs, COUNT, 1);
+		assert_true(run_of(NULL, (size_t)i).lateness >= 0);
+	assert_each_ran(COUNT, 1);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
 /* Redis reports when the next one is due: no worker waits for its next look. */
-STORED(opened, worker_runs_each_occurrence_once_and_never_early)
+STORED(fixture, worker_runs_each_occurrence_once_and_never_early)
 {
 	enum { RUNS = 10, PERIOD_MS = 100 };
 	const struct tw_redis_task task = {.key = "a",
 					   .key_size = 1,
 					   .every = PERIOD_MS * TW_MILLISECOND,
 					   .missed = TW_REDIS_MISSED_ALL};
-	struct tw_redis_worker *worker =
-		start_with(fixture, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
+	struct tw_redis_worker *worker = WORK(fixture, .poll = 10 * TW_SECOND);
 	int64_t first = add_one(fixture->redis, &task);
 
-	WAIT_UNTIL(ends_count(&runs) >= RUNS);
+	WAIT_UNTIL(ends_count() >= RUNS);
 	worker_stop(worker);
 	for (int i = 0; i < RUNS; i++) {
-		struct run_seen run = run_of(&runs, "a", (size_t)i);
+		struct run_seen run = run_of("a", (size_t)i);
 
 		assert_int_equal(run.due_ms, first + i * PERIOD_MS);
 		assert_int_equal(run.attempt, 1);
 		assert_true(run.lateness >= 0);
 	}
-	assert_true(run_of(&runs, "a", RUNS - 1).began - run_of(&runs, "a", 0).began <
-		    9 * TW_SECOND);
+	assert_true(run_of("a", RUNS - 1).began - run_of("a", 0).began < 9 * TW_SECOND);
 }
 
 /* A claim reports exactly whether there is more: after one that took all, no claim finds
  * nothing. */
-STORED(opened, single_task_is_taken_by_a_single_claim)
+STORED(fixture, single_task_is_taken_by_a_single_claim)
 {
 	enum { COUNT = 10 };
-	struct tw_redis_worker *worker =
-		start_with(fixture, (struct tw_redis_worker_options){.batch = 1});
+	struct tw_redis_worker *worker = WORK(fixture, .batch = 1);
 	uint64_t before;
 	size_t ends = 0;
 
@@ -123,13 +91,13 @@ STORED(opened, single_task_is_taken_by_a_single_claim)
 			number_key(key, i);
 			add_task(fixture->redis, key, 20 * TW_MILLISECOND);
 			ends++;
-			WAIT_UNTIL(ends_count(&runs) == ends);
+			WAIT_UNTIL(ends_count() == ends);
 		}
 		wait_for(50 * TW_MILLISECOND);
 	} while (worker_stats(worker).claims != before + COUNT);
 }
 
-STORED(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
+STORED(fixture, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 {
 	enum { COUNT = 300 };
 	char key[KEY_SIZE];
@@ -140,19 +108,18 @@ STORED(opened, what_came_due_while_no_worker_was_there_for_five_minutes_runs)
 		redis_server_set_due(&fixture->server, fixture->redis, fixture->name_space, key,
 				     -1000 * i);
 	}
-	start(fixture);
-	WAIT_UNTIL(ends_count(&runs) == COUNT);
+	WORK(fixture);
+	WAIT_UNTIL(ends_count() == COUNT);
 	for (int i = 0; i < COUNT; i++) {
 		number_key(key, i);
-		assert_int_equal(runs_count_of(&runs, key), 1);
-		assert_true(run_of(&runs, key, 0).lateness >= i * TW_SECOND);
+		assert_int_equal(runs_count_of(key), 1);
+		assert_true(run_of(key, 0).lateness >= i * TW_SECOND);
 	}
 }
 
-STORED(opened, sleeping_worker_hears_of_an_earlier_task)
+STORED(fixture, sleeping_worker_hears_of_an_earlier_task)
 {
-	struct tw_redis_worker *worker =
-		start_with(fixture, (struct tw_redis_worker_options){.poll = 10 * TW_SECOND});
+	struct tw_redis_worker *worker = WORK(fixture, .poll = 10 * TW_SECOND);
 	int64_t added;
 
 	add_task(fixture->redis, "later", TW_HOUR);
@@ -162,28 +129,28 @@ STORED(opened, sleeping_worker_hears_of_an_earlier_task)
 	added = wall_clock();
 	add_task(fixture->redis, "sooner", 50 * TW_MILLISECOND);
 	assert_ok(fixture->redis, move_task(fixture->redis, "moved", 0));
-	WAIT_UNTIL(ends_count(&runs) == 2);
+	WAIT_UNTIL(ends_count() == 2);
 	/* Without hints it would have slept for ten seconds. */
-	assert_true(run_of(&runs, "sooner", 0).began - added < 6 * TW_SECOND);
-	assert_true(run_of(&runs, "moved", 0).began - added < 6 * TW_SECOND);
+	assert_true(run_of("sooner", 0).began - added < 6 * TW_SECOND);
+	assert_true(run_of("moved", 0).began - added < 6 * TW_SECOND);
 	assert_true(worker_stats(worker).hints > 0);
 }
 
-STORED(opened, hints_that_are_cut_off_are_listened_to_again)
+STORED(fixture, hints_that_are_cut_off_are_listened_to_again)
 {
 	char key[KEY_SIZE];
 
-	start_with(fixture, (struct tw_redis_worker_options){.poll = TW_SECOND});
+	WORK(fixture, .poll = TW_SECOND);
 	for (int i = 0; i < 5; i++) {
 		redis_server_number(&fixture->server, "CLIENT KILL TYPE pubsub");
 		number_key(key, i);
 		add_task(fixture->redis, key, 20 * TW_MILLISECOND);
 		wait_for(50 * TW_MILLISECOND);
 	}
-	WAIT_UNTIL(ends_count(&runs) == 5);
+	WAIT_UNTIL(ends_count() == 5);
 }
 
-STORED(opened, idle_worker_hardly_asks_redis)
+STORED(fixture, idle_worker_hardly_asks_redis)
 {
 	struct tw_redis_worker *worker;
 	uint64_t before;
@@ -191,7 +158,7 @@ STORED(opened, idle_worker_hardly_asks_redis)
 	int tries = 0;
 
 	add_task(fixture->redis, "later", TW_HOUR);
-	worker = start(fixture);
+	worker = WORK(fixture);
 	/* It is not idle before it has started, which takes a busy machine a while. */
 	do {
 		assert_in_range(++tries, 1, 10);
@@ -202,41 +169,41 @@ STORED(opened, idle_worker_hardly_asks_redis)
 	} while (after - before > 2 || after == 0);
 }
 
-STORED(opened, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
+STORED(fixture, running_task_that_is_replaced_ends_stale_and_the_new_one_runs)
 {
 	runs.gate_is_shut = true;
-	start(fixture);
+	WORK(fixture);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(runs_running(&runs) == 1);
+	WAIT_UNTIL(runs_running() == 1);
 	assert_int_equal(cancel_task(fixture->redis, "a"), TW_RUNNING);
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_RUNNING);
 	add_task(fixture->redis, "a", 200 * TW_MILLISECOND);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count(&runs) == 2);
-	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_STALE);
-	assert_int_equal(end_of(&runs, "a", 1).end, TW_REDIS_END_DONE);
-	assert_int_equal(run_of(&runs, "a", 1).attempt, 1);
-	assert_true(run_of(&runs, "a", 1).token > run_of(&runs, "a", 0).token);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count() == 2);
+	assert_int_equal(end_of("a", 0).end, TW_REDIS_END_STALE);
+	assert_int_equal(end_of("a", 1).end, TW_REDIS_END_DONE);
+	assert_int_equal(run_of("a", 1).attempt, 1);
+	assert_true(run_of("a", 1).token > run_of("a", 0).token);
 }
 
-STORED(opened, task_longer_than_its_lease_is_extended_and_runs_once)
+STORED(fixture, task_longer_than_its_lease_is_extended_and_runs_once)
 {
 	struct tw_redis_worker *worker;
 	struct tw_redis_worker *other;
 
 	runs.gate_is_shut = true;
-	worker = start_with(fixture, (struct tw_redis_worker_options){.lease = 3 * TW_SECOND});
-	other = start_with(fixture, (struct tw_redis_worker_options){.lease = 3 * TW_SECOND});
+	worker = WORK(fixture, .lease = 3 * TW_SECOND);
+	other = WORK(fixture, .lease = 3 * TW_SECOND);
 	add_task(fixture->redis, "a", 0);
 	/* The lease is extended each third of it. */
 	WAIT_UNTIL(worker_stats(worker).extended + worker_stats(other).extended >= 4);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count(&runs) == 1);
-	assert_int_equal(runs_count(&runs), 1);
-	assert_int_equal(end_of(&runs, "a", 0).end, TW_REDIS_END_DONE);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count() == 1);
+	assert_int_equal(runs_count(), 1);
+	assert_int_equal(end_of("a", 0).end, TW_REDIS_END_DONE);
 }
 
-STORED(opened, tasks_that_come_together_run_at_a_time)
+STORED(fixture, tasks_that_come_together_run_at_a_time)
 {
 	enum { TASKS = 4 };
 	struct tw_redis_task tasks[TASKS] = {0};
@@ -249,16 +216,16 @@ STORED(opened, tasks_that_come_together_run_at_a_time)
 		i += shard_of(fixture->redis, keys[i]) == 0;
 	}
 	runs.gate_is_shut = true;
-	start_with(fixture, (struct tw_redis_worker_options){.handlers = TASKS});
+	WORK(fixture, .handlers = TASKS);
 	/* The handlers are asleep by then. */
 	wait_for(50 * TW_MILLISECOND);
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, TASKS, NULL));
-	WAIT_UNTIL(runs_running(&runs) == TASKS);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count(&runs) == TASKS);
+	WAIT_UNTIL(runs_running() == TASKS);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count() == TASKS);
 }
 
-STORED(opened, two_workers_share_the_tasks)
+STORED(fixture, two_workers_share_the_tasks)
 {
 	enum { COUNT = 2000 };
 	struct tw_redis_worker *workers[2];
@@ -266,19 +233,19 @@ STORED(opened, two_workers_share_the_tasks)
 	add_tasks(fixture->redis, COUNT, 0, 0);
 	runs.gate_is_shut = true;
 	for (int i = 0; i < 2; i++)
-		workers[i] = start(fixture);
+		workers[i] = WORK(fixture);
 	for (int i = 0; i < 2; i++)
 		WAIT_UNTIL(worker_stats(workers[i]).running > 0);
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count(&runs) == COUNT);
-	assert_int_equal(runs_count(&runs), COUNT);
-	assert_int_equal(ends_count_of(&runs, NULL, TW_REDIS_END_DONE), COUNT);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count() == COUNT);
+	assert_int_equal(runs_count(), COUNT);
+	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), COUNT);
 	for (int i = 0; i < 2; i++)
 		worker_stop(workers[i]);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
-STORED(opened, task_that_always_fails_is_dead_after_its_attempts)
+STORED(fixture, task_that_always_fails_is_dead_after_its_attempts)
 {
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 5};
 	static const tw_duration least[] = {10 * TW_MILLISECOND, 20 * TW_MILLISECOND,
@@ -288,16 +255,15 @@ STORED(opened, task_that_always_fails_is_dead_after_its_attempts)
 
 	runs.outcome = TW_REDIS_RETRY;
 	runs.reason = "it never works";
-	start_with(fixture, (struct tw_redis_worker_options){.retry_first = 20 * TW_MILLISECOND,
-							     .retry_max = 50 * TW_MILLISECOND});
+	WORK(fixture, .retry_first = 20 * TW_MILLISECOND, .retry_max = 50 * TW_MILLISECOND);
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(ends_count(&runs) == 5);
+	WAIT_UNTIL(ends_count() == 5);
 	for (size_t i = 0; i < 5; i++) {
-		struct run_seen run = run_of(&runs, "a", i);
-		struct end_seen end = end_of(&runs, "a", i);
+		struct run_seen run = run_of("a", i);
+		struct end_seen end = end_of("a", i);
 
 		assert_int_equal(run.attempt, i + 1);
-		assert_true(!i || run.token > run_of(&runs, "a", i - 1).token);
+		assert_true(!i || run.token > run_of("a", i - 1).token);
 		assert_int_equal(end.end, i < 4 ? TW_REDIS_END_RETRIED : TW_REDIS_END_DEAD);
 		assert_string_equal(end.reason, "it never works");
 		/* Each pause doubles up to 50 ms, less a random part of up to a half. */
@@ -308,71 +274,69 @@ STORED(opened, task_that_always_fails_is_dead_after_its_attempts)
 	assert_string_equal(find_dead(fixture->redis, "a").reason, "it never works");
 }
 
-STORED(opened, verdict_says_when_to_try_again)
+STORED(fixture, verdict_says_when_to_try_again)
 {
 	runs.outcome = TW_REDIS_RETRY;
 	runs.retry_in = 700 * TW_MILLISECOND;
-	start(fixture);
+	WORK(fixture);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(runs_count(&runs) >= 2);
-	assert_true(run_of(&runs, "a", 1).began - run_of(&runs, "a", 0).began >=
-		    700 * TW_MILLISECOND);
+	WAIT_UNTIL(runs_count() >= 2);
+	assert_true(run_of("a", 1).began - run_of("a", 0).began >= 700 * TW_MILLISECOND);
 }
 
 /* It may snooze as often as it likes: its only attempt is still to come. */
-STORED(opened, snoozed_task_runs_again_and_keeps_its_attempt)
+STORED(fixture, snoozed_task_runs_again_and_keeps_its_attempt)
 {
 	struct tw_redis_worker *worker;
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 1};
 
 	runs.outcome = TW_REDIS_SNOOZE;
 	runs.retry_in = 300 * TW_MILLISECOND;
-	worker = start(fixture);
+	worker = WORK(fixture);
 	add_one(fixture->redis, &task);
-	WAIT_UNTIL(runs_count(&runs) >= 2);
+	WAIT_UNTIL(runs_count() >= 2);
 	pthread_mutex_lock(&runs.lock);
 	runs.outcome = TW_REDIS_DONE;
 	pthread_mutex_unlock(&runs.lock);
-	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_DONE) == 1);
-	for (size_t i = 1; i < runs_count(&runs); i++) {
-		struct run_seen run = run_of(&runs, "a", i);
+	WAIT_UNTIL(ends_count_of("a", TW_REDIS_END_DONE) == 1);
+	for (size_t i = 1; i < runs_count(); i++) {
+		struct run_seen run = run_of("a", i);
 
 		assert_int_equal(run.attempt, 1);
-		assert_true(run.token > run_of(&runs, "a", i - 1).token);
-		assert_true(run.began - run_of(&runs, "a", i - 1).began >= 300 * TW_MILLISECOND);
-		assert_int_equal(end_of(&runs, "a", i - 1).end, TW_REDIS_END_SNOOZED);
-		assert_int_equal(end_of(&runs, "a", i - 1).retry_in, 300 * TW_MILLISECOND);
+		assert_true(run.token > run_of("a", i - 1).token);
+		assert_true(run.began - run_of("a", i - 1).began >= 300 * TW_MILLISECOND);
+		assert_int_equal(end_of("a", i - 1).end, TW_REDIS_END_SNOOZED);
+		assert_int_equal(end_of("a", i - 1).retry_in, 300 * TW_MILLISECOND);
 	}
-	assert_int_equal(worker_stats(worker).snoozed, runs_count(&runs) - 1);
+	assert_int_equal(worker_stats(worker).snoozed, runs_count() - 1);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 }
 
 /* Without a time of its own it waits as long as for a first retry. */
-STORED(opened, snoozed_task_waits_for_the_workers_time)
+STORED(fixture, snoozed_task_waits_for_the_workers_time)
 {
 	struct tw_redis_worker *worker;
 
 	runs.outcome = TW_REDIS_SNOOZE;
-	worker = start_with(fixture,
-			    (struct tw_redis_worker_options){.retry_first = 50 * TW_MILLISECOND});
+	worker = WORK(fixture, .retry_first = 50 * TW_MILLISECOND);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(ends_count_of(&runs, "a", TW_REDIS_END_SNOOZED) >= 2);
-	assert_int_equal(end_of(&runs, "a", 0).retry_in, 50 * TW_MILLISECOND);
+	WAIT_UNTIL(ends_count_of("a", TW_REDIS_END_SNOOZED) >= 2);
+	assert_int_equal(end_of("a", 0).retry_in, 50 * TW_MILLISECOND);
 	worker_stop(worker);
 	assert_int_equal(stats_of(fixture->redis).tasks, 1);
 }
 
-STORED(opened, paused_namespace_runs_nothing_until_it_is_resumed)
+STORED(fixture, paused_namespace_runs_nothing_until_it_is_resumed)
 {
 	struct tw_redis_batch *batch = NULL;
 	tw_duration next;
 	int64_t resumed;
 
-	start(fixture);
+	WORK(fixture);
 	runs.gate_is_shut = true;
 	add_task(fixture->redis, "begun", 0);
-	WAIT_UNTIL(runs_count(&runs) == 1);
+	WAIT_UNTIL(runs_count() == 1);
 	set_paused(fixture->redis, true);
 	assert_int_equal(stats_of(fixture->redis).paused, tw_redis_shard_count(fixture->redis));
 	add_task(fixture->redis, "later", 0);
@@ -382,21 +346,21 @@ STORED(opened, paused_namespace_runs_nothing_until_it_is_resumed)
 	assert_int_equal(next, TW_FOREVER);
 	claim_end(batch);
 	/* Current runs continue, and are acknowledged. */
-	runs_open_gate(&runs);
-	WAIT_UNTIL(ends_count_of(&runs, "begun", TW_REDIS_END_DONE) == 1);
-	assert_int_equal(runs_count(&runs), 1);
+	runs_open_gate();
+	WAIT_UNTIL(ends_count_of("begun", TW_REDIS_END_DONE) == 1);
+	assert_int_equal(runs_count(), 1);
 	assert_int_equal(stats_of(fixture->redis).due, 1);
 	wait_for(500 * TW_MILLISECOND);
 	resumed = wall_clock();
 	set_paused(fixture->redis, false);
 	assert_int_equal(stats_of(fixture->redis).paused, 0);
-	WAIT_UNTIL(ends_count_of(&runs, "later", TW_REDIS_END_DONE) == 1);
-	assert_true(run_of(&runs, "later", 0).began >= resumed);
+	WAIT_UNTIL(ends_count_of("later", TW_REDIS_END_DONE) == 1);
+	assert_true(run_of("later", 0).began >= resumed);
 	/* Without a hint it would have slept for ten seconds. */
-	assert_true(run_of(&runs, "later", 0).began - resumed < 6 * TW_SECOND);
+	assert_true(run_of("later", 0).began - resumed < 6 * TW_SECOND);
 }
 
-STORED(opened, pausing_twice_is_pausing_once)
+STORED(fixture, pausing_twice_is_pausing_once)
 {
 	for (int i = 0; i < 2; i++)
 		set_paused(fixture->redis, true);
@@ -406,13 +370,13 @@ STORED(opened, pausing_twice_is_pausing_once)
 }
 
 /* Quick runs let a worker claim ahead of its handlers. */
-STORED(opened, stop_gives_back_what_was_claimed_ahead)
+STORED(fixture, stop_gives_back_what_was_claimed_ahead)
 {
 	enum { QUICK = 20, COUNT = 50, HANDLERS = 2 };
 	struct tw_redis_worker *worker;
 	char key[KEY_SIZE];
 
-	worker = start_with(fixture, (struct tw_redis_worker_options){.handlers = HANDLERS});
+	worker = WORK(fixture, .handlers = HANDLERS);
 	for (int i = 0; i < QUICK; i++)
 		add_task(fixture->redis, "quick", 0);
 	WAIT_UNTIL(stats_of(fixture->redis).tasks == 0);
@@ -420,18 +384,17 @@ STORED(opened, stop_gives_back_what_was_claimed_ahead)
 	runs.gate_is_shut = true;
 	pthread_mutex_unlock(&runs.lock);
 	add_tasks(fixture->redis, COUNT, 0, 0);
-	WAIT_UNTIL(worker_stats(worker).held > HANDLERS && runs_running(&runs) == HANDLERS);
+	WAIT_UNTIL(worker_stats(worker).held > HANDLERS && runs_running() == HANDLERS);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_RUNNING);
-	assert_in_range(ends_count_of(&runs, NULL, TW_REDIS_END_RELEASED), 1, COUNT - HANDLERS);
+	assert_in_range(ends_count_of(NULL, TW_REDIS_END_RELEASED), 1, COUNT - HANDLERS);
 	assert_int_equal(stats_of(fixture->redis).due, COUNT - HANDLERS);
-	runs_open_gate(&runs);
+	runs_open_gate();
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
 	worker_destroy(worker);
 	for (int i = 0; i < COUNT; i++) {
 		number_key(key, i);
-		assert_in_range(runs_count_of(&runs, key) +
-					ends_count_of(&runs, key, TW_REDIS_END_RELEASED),
-				0, 1);
+		assert_in_range(runs_count_of(key) + ends_count_of(key, TW_REDIS_END_RELEASED), 0,
+				1);
 	}
 	assert_int_equal(stats_of(fixture->redis).tasks, COUNT - HANDLERS);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
@@ -439,13 +402,12 @@ STORED(opened, stop_gives_back_what_was_claimed_ahead)
 
 /* Another program has written the key of its dead letters: claims work, and reports of ends
  * fail. */
-STORED(opened, worker_that_cannot_report_ends_stops_claiming)
+STORED(fixture, worker_that_cannot_report_ends_stops_claiming)
 {
 	enum { COUNT = 5000, BATCH = 100, MOST = 20 * BATCH + 2048 };
 	static struct tw_redis_task tasks[COUNT];
 	static char keys[COUNT][KEY_SIZE];
 	struct tw_redis_options redis_options = fixture->options;
-	struct tw_redis_worker_options options = {.batch = BATCH};
 	struct tw_redis_worker *worker;
 	struct tw_redis *redis;
 	uint64_t claims;
@@ -460,18 +422,17 @@ STORED(opened, worker_that_cannot_report_ends_stops_claiming)
 	assert_ok(redis, tw_redis_add(redis, tasks, COUNT, NULL));
 	redis_server_number(&fixture->server, "SET {tw/unconfirmed/0}dead x");
 	runs.outcome = TW_REDIS_KILL;
-	runs_attach(&runs, &options);
-	worker = worker_start(&redis_options, &options);
+	worker = WORK_AT(&redis_options, .batch = BATCH);
 	WAIT_UNTIL(worker_stats(worker).held > MOST);
 	claims = worker_stats(worker).claims;
 	wait_for(300 * TW_MILLISECOND);
 	assert_int_equal(worker_stats(worker).claims, claims);
 	assert_in_range(worker_stats(worker).held, MOST + 1, MOST + BATCH);
-	assert_int_equal(ends_count(&runs), 0);
+	assert_int_equal(ends_count(), 0);
 	redis_server_number(&fixture->server, "DEL {tw/unconfirmed/0}dead");
-	WAIT_UNTIL(ends_count_of(&runs, NULL, TW_REDIS_END_DEAD) == COUNT);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DEAD) == COUNT);
 	worker_stop(worker);
-	assert_each_ran(&runs, COUNT, 1);
+	assert_each_ran(COUNT, 1);
 	assert_int_equal(stats_of(redis).dead, COUNT);
 }
 
@@ -506,7 +467,7 @@ static void end_as_it_is_reported(void *context, const struct tw_redis_report *r
 	try_to_end(context);
 }
 
-STORED(opened, worker_is_not_ended_by_its_own_threads)
+STORED(fixture, worker_is_not_ended_by_its_own_threads)
 {
 	struct ender ender = {0};
 	const struct tw_redis_worker_options options = {.context = &ender,
@@ -525,20 +486,20 @@ STORED(opened, worker_is_not_ended_by_its_own_threads)
 	}
 }
 
-STORED(opened, handler_longer_than_the_grace_still_runs_and_the_stop_says_so)
+STORED(fixture, handler_longer_than_the_grace_still_runs_and_the_stop_says_so)
 {
 	struct tw_redis_worker *worker;
 
 	runs.gate_is_shut = true;
-	worker = start(fixture);
+	worker = WORK(fixture);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(runs_running(&runs) == 1);
+	WAIT_UNTIL(runs_running() == 1);
 	assert_int_equal(tw_redis_worker_stop(worker, 50 * TW_MILLISECOND), TW_RUNNING);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_RUNNING);
-	runs_open_gate(&runs);
+	runs_open_gate();
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
 	worker_destroy(worker);
-	assert_int_equal(ends_count(&runs), 1);
+	assert_int_equal(ends_count(), 1);
 }
 
 static void *stop_without_limit(void *argument)
@@ -547,7 +508,7 @@ static void *stop_without_limit(void *argument)
 	return VALUE(tw_redis_worker_stop(argument, TW_FOREVER));
 }
 
-STORED(opened, worker_may_be_stopped_twice_and_by_several_threads)
+STORED(fixture, worker_may_be_stopped_twice_and_by_several_threads)
 {
 	enum { THREADS = 4 };
 	struct tw_redis_worker_stats stats;
@@ -555,12 +516,12 @@ STORED(opened, worker_may_be_stopped_twice_and_by_several_threads)
 	pthread_t threads[THREADS];
 
 	runs.gate_is_shut = true;
-	worker = start(fixture);
+	worker = WORK(fixture);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(runs_running(&runs) == 1);
+	WAIT_UNTIL(runs_running() == 1);
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, stop_without_limit, worker);
-	runs_open_gate(&runs);
+	runs_open_gate();
 	for (int i = 0; i < THREADS; i++) {
 		void *status;
 
@@ -568,7 +529,7 @@ STORED(opened, worker_may_be_stopped_twice_and_by_several_threads)
 		assert_null(status);
 	}
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
-	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
+	assert_int_equal(ends_count_of("a", TW_REDIS_END_DONE), 1);
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
 	assert_int_equal(stats.done, 1);
 	assert_int_equal(stats.held, 0);
@@ -582,7 +543,7 @@ static enum tw_redis_outcome see_mask(void *context, const struct tw_redis_job *
 	return TW_REDIS_DONE;
 }
 
-STORED(opened, handler_has_the_signal_mask_of_the_workers_creator)
+STORED(fixture, handler_has_the_signal_mask_of_the_workers_creator)
 {
 	struct tw_redis_worker *worker;
 	sigset_t blocked;
@@ -604,16 +565,16 @@ STORED(opened, handler_has_the_signal_mask_of_the_workers_creator)
 	assert_false(sigismember(&seen, SIGSEGV));
 }
 
-STORED(opened, worker_that_was_not_stopped_may_be_destroyed)
+STORED(fixture, worker_that_was_not_stopped_may_be_destroyed)
 {
 	struct tw_redis_worker *worker;
 
 	runs.takes = 100 * TW_MILLISECOND;
-	worker = start(fixture);
+	worker = WORK(fixture);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(runs_running(&runs) == 1);
+	WAIT_UNTIL(runs_running() == 1);
 	worker_destroy(worker);
-	assert_int_equal(ends_count_of(&runs, "a", TW_REDIS_END_DONE), 1);
+	assert_int_equal(ends_count_of("a", TW_REDIS_END_DONE), 1);
 	assert_int_equal(tw_redis_worker_destroy(NULL), TW_OK);
 }
 
@@ -623,12 +584,12 @@ static void report_and_cancel(void *context, const struct tw_redis_report *repor
 	pthread_cancel(pthread_self());
 }
 
-STORED(opened, worker_goes_on_after_its_thread_was_cancelled)
+STORED(fixture, worker_goes_on_after_its_thread_was_cancelled)
 {
 	struct tw_redis_worker_options options = {0};
 	struct tw_redis_worker *worker;
 
-	runs_attach(&runs, &options);
+	runs_attach(&options);
 	options.report = report_and_cancel;
 	worker = worker_start(&fixture->options, &options);
 	add_task(fixture->redis, "a", 0);
@@ -642,26 +603,26 @@ static void *stop_with_patience(void *worker)
 	return VALUE(tw_redis_worker_stop(worker, TW_MINUTE) + 1);
 }
 
-STORED(opened, thread_that_is_cancelled_in_a_stop_holds_up_nobody)
+STORED(fixture, thread_that_is_cancelled_in_a_stop_holds_up_nobody)
 {
-	struct tw_redis_worker *worker = start(fixture);
+	struct tw_redis_worker *worker = WORK(fixture);
 	pthread_t thread;
 	void *result;
 
 	runs.gate_is_shut = true;
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(runs_running(&runs) == 1);
+	WAIT_UNTIL(runs_running() == 1);
 	pthread_create(&thread, NULL, stop_with_patience, worker);
 	wait_for(100 * TW_MILLISECOND);
 	pthread_cancel(thread);
 	/* The cancelled thread would have left the lock held. */
 	assert_int_equal(worker_stats(worker).held, 1);
-	runs_open_gate(&runs);
+	runs_open_gate();
 	pthread_join(thread, &result);
 	assert_ptr_equal(result, VALUE(TW_OK + 1));
 }
 
-STORED(opened, bad_worker_options_are_invalid)
+STORED(fixture, bad_worker_options_are_invalid)
 {
 	const struct tw_redis_worker_options bad[] = {{.lease = 99 * TW_MILLISECOND},
 						      {.lease = 25 * TW_HOUR},
@@ -687,7 +648,7 @@ STORED(opened, bad_worker_options_are_invalid)
 		assert_null(worker);
 	}
 	assert_int_equal(tw_redis_worker_stop(NULL, 0), TW_OK);
-	worker = start(fixture);
+	worker = WORK(fixture);
 	assert_int_equal(tw_redis_worker_stop(worker, -1), TW_INVALID);
 }
 

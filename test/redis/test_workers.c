@@ -4,29 +4,6 @@
 
 #include "support/runs.h"
 
-static struct runs runs;
-
-static int open_all(void **state)
-{
-	runs_init(&runs, 100);
-	return fixture_open(state);
-}
-
-static int close_all(void **state)
-{
-	runs_free(&runs);
-	return fixture_close(state);
-}
-
-static const struct test_kind kind_opened = {.open = open_all, .close = close_all};
-
-static struct tw_redis_worker *start(struct fixture *fixture,
-				     struct tw_redis_worker_options options)
-{
-	runs_attach(&runs, &options);
-	return worker_start(&fixture->options, &options);
-}
-
 static size_t count_workers(struct tw_redis *redis)
 {
 	size_t count = 0;
@@ -45,7 +22,7 @@ static struct tw_redis_worker_info only_worker(struct tw_redis *redis)
 	return workers[0];
 }
 
-STORED(opened, each_worker_reports_that_it_is_alive)
+STORED(fixture, each_worker_reports_that_it_is_alive)
 {
 	struct tw_redis_worker *workers[2];
 	struct tw_redis_worker_info seen[3] = {{.name = ""}};
@@ -54,7 +31,7 @@ STORED(opened, each_worker_reports_that_it_is_alive)
 
 	assert_int_equal(count_workers(fixture->redis), 0);
 	for (int i = 0; i < 2; i++)
-		workers[i] = start(fixture, (struct tw_redis_worker_options){0});
+		workers[i] = WORK(fixture);
 	WAIT_UNTIL(count_workers(fixture->redis) == 2);
 	assert_ok(fixture->redis, tw_redis_get_workers(fixture->redis, seen, 3, &count));
 	assert_int_equal(count, 2);
@@ -75,20 +52,20 @@ STORED(opened, each_worker_reports_that_it_is_alive)
 }
 
 /* The next report comes after a few seconds. */
-STORED(opened, counts_of_a_worker_are_reported_again)
+STORED(fixture, counts_of_a_worker_are_reported_again)
 {
 	runs.gate_is_shut = true;
-	start(fixture, (struct tw_redis_worker_options){0});
+	WORK(fixture);
 	add_task(fixture->redis, "a", 0);
 	add_task(fixture->redis, "b", 0);
 	WAIT_UNTIL(count_workers(fixture->redis) == 1 && only_worker(fixture->redis).held == 2 &&
 		   only_worker(fixture->redis).running == 2);
-	runs_open_gate(&runs);
+	runs_open_gate();
 	WAIT_UNTIL(only_worker(fixture->redis).done == 2);
 	assert_int_equal(only_worker(fixture->redis).held, 0);
 }
 
-STORED(opened, worker_of_two_namespaces_is_reported_in_both)
+STORED(fixture, worker_of_two_namespaces_is_reported_in_both)
 {
 	char name[48];
 	const struct tw_redis_source sources[] = {{.name_space = fixture->name_space},
@@ -96,7 +73,7 @@ STORED(opened, worker_of_two_namespaces_is_reported_in_both)
 	struct tw_redis *second;
 
 	snprintf(name, sizeof(name), "%s.2", fixture->name_space);
-	start(fixture, (struct tw_redis_worker_options){.sources = sources, .source_count = 2});
+	WORK(fixture, .sources = sources, .source_count = 2);
 	assert_ok(fixture->redis, tw_redis_open_beside(fixture->redis, name, 4, &second, NULL));
 	WAIT_UNTIL(count_workers(fixture->redis) == 1 && count_workers(second) == 1);
 	assert_string_equal(only_worker(fixture->redis).name, only_worker(second).name);
@@ -113,7 +90,7 @@ static void report_write(struct fixture *fixture, const char *worker, const char
 			    worker, text);
 }
 
-STORED(opened, worker_that_is_gone_is_forgotten)
+STORED(fixture, worker_that_is_gone_is_forgotten)
 {
 	report_write(fixture, "gone", "host:1 5 0 0 0 0 0", -1);
 	report_write(fixture, "there", "host:2 5 0 0 0 0 0", 20000);
@@ -121,7 +98,7 @@ STORED(opened, worker_that_is_gone_is_forgotten)
 	report_write(fixture, "old", "host:4 99999999999999999 0 0 0 0 0", 20000);
 	assert_string_equal(only_worker(fixture->redis).name, "host:2");
 	/* The next report removes those that have expired, and the key expires with the last. */
-	start(fixture, (struct tw_redis_worker_options){0});
+	WORK(fixture);
 	WAIT_UNTIL(count_workers(fixture->redis) == 2);
 	assert_int_equal(
 		redis_server_number(&fixture->server, "ZCARD {tw/%s}present", fixture->name_space),
@@ -137,7 +114,7 @@ STORED(opened, worker_that_is_gone_is_forgotten)
 		1, 30000);
 }
 
-STORED(opened, no_more_than_a_thousand_are_kept)
+STORED(fixture, no_more_than_a_thousand_are_kept)
 {
 	char key[KEY_SIZE];
 
@@ -145,15 +122,15 @@ STORED(opened, no_more_than_a_thousand_are_kept)
 		number_key(key, i);
 		report_write(fixture, key, "host:1 5 0 0 0 0 0", 25000);
 	}
-	start(fixture, (struct tw_redis_worker_options){0});
+	WORK(fixture);
 	add_task(fixture->redis, "a", 0);
-	WAIT_UNTIL(ends_count(&runs) == 1);
+	WAIT_UNTIL(ends_count() == 1);
 	assert_int_equal(
 		redis_server_number(&fixture->server, "ZCARD {tw/%s}present", fixture->name_space),
 		TW_REDIS_WORKERS_MAX);
 }
 
-STORED(opened, bad_arguments_are_invalid)
+STORED(fixture, bad_arguments_are_invalid)
 {
 	struct tw_redis_worker_info info;
 	size_t count;

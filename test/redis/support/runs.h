@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs record what a worker did: its handler's runs, with a behaviour that the test chooses, and
- * the hooks' calls. */
+/* Runs record what the case's workers did: their handler's runs, with a behaviour that the test
+ * chooses, and the hooks' calls. */
 #ifndef REDIS_SUPPORT_RUNS_H
 #define REDIS_SUPPORT_RUNS_H
 
@@ -11,6 +11,7 @@
 #include <timingwheel/redis.h>
 
 struct run_seen {
+	char name_space[48];
 	char key[32];
 	char body[32];
 	unsigned attempt;
@@ -30,15 +31,15 @@ struct end_seen {
 	char reason[TW_REDIS_REASON_MAX + 1];
 };
 
-struct runs {
-	/* Constant after runs_init */
-	size_t room;
+enum { RUNS_ROOM = 5000 };
 
+/* Each case begins with zeros. It may set the last fields before its workers start. */
+extern struct runs {
 	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t opened;
-	struct run_seen *runs;
-	struct end_seen *ends;
-	size_t run_count; /* runs beyond `room` are only counted, as are ends */
+	struct run_seen runs[RUNS_ROOM];
+	struct end_seen ends[RUNS_ROOM];
+	size_t run_count; /* runs beyond the room are only counted, as are ends */
 	size_t end_count;
 	size_t running;
 	size_t lost; /* losses that the connection hook received, and ends of them */
@@ -54,38 +55,44 @@ struct runs {
 	const char *reason;
 	tw_duration takes; /* the handler sleeps that long */
 	bool gate_is_shut; /* the handler waits until it opens */
-};
+} runs;
 
-void runs_init(struct runs *runs, size_t room);
-void runs_free(struct runs *runs);
+/* Forgets all that is recorded, in mid-case. No worker may run. */
+void runs_reset(void);
 
 /* Sets context, handler and hooks. */
-void runs_attach(struct runs *runs, struct tw_redis_worker_options *options);
+void runs_attach(struct tw_redis_worker_options *options);
 /* Starts a worker, which is stopped when the case has ended. A case whose variables it uses stops
  * it before. Fails the test with the error message if that fails. */
 struct tw_redis_worker *worker_start(const struct tw_redis_options *redis,
 				     const struct tw_redis_worker_options *options);
+/* Sets context, handler and hooks, and starts a worker. */
+struct tw_redis_worker *worker_run(const struct tw_redis_options *redis,
+				   struct tw_redis_worker_options options);
+/* WORK(fixture, .batch = 1) starts one of the fixture's namespace with these options. */
+#define WORK(fixture, ...) WORK_AT(&(fixture)->options, __VA_ARGS__)
+#define WORK_AT(redis, ...) worker_run(redis, (struct tw_redis_worker_options){__VA_ARGS__})
 /* Lets current runs finish, and stops the worker. */
 void worker_stop(struct tw_redis_worker *worker);
 void worker_destroy(struct tw_redis_worker *worker);
-void runs_open_gate(struct runs *runs);
+void runs_open_gate(void);
 
-size_t runs_count(struct runs *runs);
-size_t runs_running(struct runs *runs);
-size_t runs_count_of(struct runs *runs, const char *key);
-size_t ends_count(struct runs *runs);
-size_t ends_count_of(struct runs *runs, const char *key, enum tw_redis_end end);
+size_t runs_count(void);
+size_t runs_running(void);
+size_t runs_count_of(const char *key);
+size_t ends_count(void);
+size_t ends_count_of(const char *key, enum tw_redis_end end);
 /* Return how often Redis was lost and found again. */
-size_t runs_lost(struct runs *runs);
-size_t runs_found(struct runs *runs);
+size_t runs_lost(void);
+size_t runs_found(void);
 /* Return the number of errors, and of notices, that the hooks received, and copy the last. */
-size_t runs_errors(struct runs *runs, struct tw_redis_error *last);
-size_t runs_notices(struct runs *runs, struct tw_redis_error *last);
+size_t runs_errors(struct tw_redis_error *last);
+size_t runs_notices(struct tw_redis_error *last);
 /* Return the index-th run or end of the key (NULL means any). Fail the test if there are fewer. */
-struct run_seen run_of(struct runs *runs, const char *key, size_t index);
-struct end_seen end_of(struct runs *runs, const char *key, size_t index);
+struct run_seen run_of(const char *key, size_t index);
+struct end_seen end_of(const char *key, size_t index);
 
 /* Fails the test unless each of "task-0" and so on ran, at most `most` times. */
-void assert_each_ran(struct runs *runs, int count, size_t most);
+void assert_each_ran(int count, size_t most);
 
 #endif

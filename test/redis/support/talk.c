@@ -9,7 +9,7 @@
 #include "support/runs.h"
 #include "support/sockets.h"
 
-enum { SERVERS = 3, CALLS = 4, TEXT = 16000, WORDS = 40, RUNS = 100 };
+enum { SERVERS = 3, CALLS = 4, TEXT = 16000, WORDS = 40 };
 
 static struct false_server servers[SERVERS];
 static int away;
@@ -34,7 +34,6 @@ static struct {
 	size_t begun;
 
 	struct tw_redis_worker *worker;
-	struct runs runs;
 	tw_redis_handler_fn *handler;
 	struct false_server *holder; /* runs go on while it has a rule for the word `until` */
 	char until[16];
@@ -272,14 +271,13 @@ static void worker_begin(void)
 	/* With hints a shard would be polled rarely. */
 	for (size_t i = 0; i < SERVERS; i++)
 		false_server_set(&servers[i], "SUBSCRIBE", "-ERR no", FALSE_ALWAYS);
-	runs_init(&talk.runs, RUNS);
-	runs_attach(&talk.runs, &options);
+	runs_attach(&options);
 	talk.handler = options.handler;
 	options.handler = run;
 	talk.holder = talk.server;
 	snprintf(talk.until, sizeof(talk.until), "%s", option("until") ? option("until") : "");
-	talk.runs.outcome = (enum tw_redis_outcome)choice_read(option("run"), "done|retry|kill|"
-									      "snooze");
+	runs.outcome = (enum tw_redis_outcome)choice_read(option("run"), "done|retry|kill|"
+									 "snooze");
 	assert_int_equal(tw_redis_worker_start(&talk.worker, &talk.options, &options, &talk.error),
 			 TW_OK);
 }
@@ -308,17 +306,17 @@ static size_t number_of(const char *name)
 	if (!strcmp(name, "attempts"))
 		return locked_read(&talk.server->lock, &talk.server->attempts);
 	if (!strcmp(name, "lost"))
-		return runs_lost(&talk.runs);
+		return runs_lost();
 	if (!strcmp(name, "found"))
-		return runs_found(&talk.runs);
+		return runs_found();
 	if (!strcmp(name, "ends"))
-		return ends_count(&talk.runs);
+		return ends_count();
 	if (!strcmp(name, "done"))
-		return ends_count_of(&talk.runs, NULL, TW_REDIS_END_DONE);
+		return ends_count_of(NULL, TW_REDIS_END_DONE);
 	if (!strcmp(name, "runs"))
-		return runs_count(&talk.runs);
+		return runs_count();
 	if (!strcmp(name, "notices"))
-		return runs_notices(&talk.runs, &last);
+		return runs_notices(&last);
 	return SIZE_MAX;
 }
 
@@ -326,7 +324,7 @@ static bool reason_has_come(const char *text)
 {
 	struct tw_redis_error last;
 
-	return runs_errors(&talk.runs, &last) && strstr(last.text, text);
+	return runs_errors(&last) && strstr(last.text, text);
 }
 
 /* ---- Steps ---- */
@@ -429,10 +427,9 @@ static bool other_step(const char *expected)
 	} else if (!strcmp(what, "reason")) {
 		WAIT_UNTIL(reason_has_come(expected));
 	} else if (!strcmp(what, "end")) {
-		size_t ends = ends_count(&talk.runs);
+		size_t ends = ends_count();
 
-		return ends &&
-		       !strcmp(end_name(end_of(&talk.runs, words[1], ends - 1).end), expected);
+		return ends && !strcmp(end_name(end_of(words[1], ends - 1).end), expected);
 	} else {
 		fail_msg("no step: %s", what);
 	}
@@ -523,8 +520,7 @@ static void talk_end(void *argument)
 	for (size_t i = 0; i < SERVERS; i++)
 		false_server_release(&servers[i]);
 	worker_end();
-	if (talk.runs.room)
-		runs_free(&talk.runs);
+	runs_reset();
 	while (talk.begun)
 		pthread_join(talk.calls[--talk.begun].thread, NULL);
 	tw_redis_close(talk.redis);
