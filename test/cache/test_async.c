@@ -6,16 +6,125 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/cache_source.h"
-#include "support/stats.h"
+
+CACHE_SCRIPT(inline_and_threads, value_that_is_there_is_returned_at_once, TW_HOUR,
+	     "set key set; async a key; answers a = 1; thread a = own; answered a = set;"
+	     "loads = 0; counts = hits 1 inserts 1 entries 1",
+	     LOADS)
+
+CACHE_SCRIPT(threads, value_that_is_not_there_is_loaded_on_the_wheels_pool, TW_HOUR,
+	     "source loaded gated; async a key; reached; async 20 b key; answers a = 0; go;"
+	     "answered a = loaded; thread a = another; answered b = loaded; get key = loaded;"
+	     "loads = 1;"
+	     "counts = hits 1 misses 21 loads_begun 1 load_waits 20 inserts 1 entries 1",
+	     LOADS)
+
+/* The first load belongs to a thread that waits for it, the second one to the cache. */
+CACHE_SCRIPT(threads, takes_of_both_kinds_share_a_load, TW_HOUR,
+	     "other own gated; begin t take key other; reached other; async a key; go other;"
+	     "ended t = own; answered a = own; source loaded gated; async b second; reached;"
+	     "begin t take second other; await load_waits 2; go; ended t = loaded;"
+	     "answered b = loaded; loads = 1",
+	     LOADS)
+
+CACHE_SCRIPT(threads, errors_and_absences_are_reported, TW_HOUR,
+	     "source loaded SYSTEM; async a key; answered a = SYSTEM; source -; async a key;"
+	     "answered a = LOAD_FAILED; source NOT_FOUND; async a key; answered a = NOT_FOUND;"
+	     "async a key; answers a = 1; answered a = NOT_FOUND; loads = 3;"
+	     "counts = misses 3 absent 1 loads_begun 3 load_errors 3 inserts 1 entries 1",
+	     LOADS, .negative_expire = TW_HOUR)
+
+CACHE_SCRIPT(inline_and_threads, take_without_a_loader_has_the_caches, TW_HOUR,
+	     "source loaded; take key own wait 0 = loaded; loads = 1", LOADS)
+
+/* The one load that may run does, and a waiting take does not wait for it. */
+CACHE_SCRIPT(threads, take_runs_a_load_that_waits_for_the_pool, TW_HOUR,
+	     "source loaded gated; async a slow; reached; async b key; answers b = 0; other mine;"
+	     "take key other = mine; answers b = 1; answered b = mine; go; answered a = loaded;"
+	     "get key = mine; loads = 1",
+	     LOADS, .loaders = 1)
+
+CACHE_SCRIPT(threads, take_after_a_delete_begins_another_load, TW_HOUR,
+	     "source loaded gated; async a key; reached; delete key = NOT_FOUND; async b key;"
+	     "reached; go; go; answered a = loaded; answered b = loaded; get key = loaded;"
+	     "loads = 2; load_waits = 0",
+	     LOADS, .loaders = 2)
+
+CACHE_SCRIPT(inline, where_callers_drive_the_wheel_they_run_the_loads, TW_HOUR,
+	     "source loaded; async a a; async b b; async c a; loads = 0; loads_waiting = 2; pass 0;"
+	     "answers a = 1; answers b = 1; answers c = 1; thread a = own; thread b = own;"
+	     "thread c = own; answered a = loaded; answered b = loaded; answered c = loaded;"
+	     "loads = 2",
+	     LOADS, .loaders = 1)
+
+/* Nothing runs loads on a wheel that is stopped: what is queued ends, at the latest when more is
+ * queued. A take that waits runs its loader itself. */
+CACHE_SCRIPT(inline, load_on_a_stopped_wheel_is_closed, TW_HOUR,
+	     "source loaded; async a a; wheel_stop; async b b; answered a = CLOSED;"
+	     "answered b = CLOSED; loads = 0; loads_waiting = 0; take a = loaded",
+	     LOADS, .loaders = 1)
+
+/* A load that no thread has begun is no failure of the source: the key does not pause. */
+CACHE_SCRIPT(inline_and_threads, load_that_a_stopped_wheel_refuses_is_no_failure, TW_HOUR,
+	     "source loaded; wheel_stop; async a key; answered a = CLOSED; take key = loaded",
+	     LOADS, .retry_after = TW_HOUR)
+
+/* A lookup queues no reload then, and ends no load of others. */
+CACHE_SCRIPT(
+	inline, lookup_on_a_stopped_wheel_calls_no_function, TW_HOUR,
+	"source loaded; set key old; pass 2; async a beside; wheel_stop; get key = old;"
+	"get key = old; answers a = 0; loads_waiting = 1; stop; answered a = CLOSED; loads = 0",
+	LOADS, .refresh_after = INTERVAL)
+
+/* ---- Loads that are kept ---- */
+
+CACHE_SCRIPT(threads, kept_load_ends_when_another_thread_says_so, TW_HOUR,
+	     "source kept TIMED_OUT; async a key; reached; begin 20 b take key other;"
+	     "await load_waits 20; answers a = 0; give first; give answer never;"
+	     "get key = NOT_FOUND; end OK; answers a = 1; answered a = answer; thread a = own;"
+	     "ended b = answer; get key = answer; loads other = 0; loads_begun = 1;"
+	     "load_errors = 0; loads_ended = 1",
+	     LOADS)
+
+/* The next take starts a new load. */
+CACHE_SCRIPT(threads, abandoned_load_is_reported_as_failed, TW_HOUR,
+	     "source kept; async a key; reached; give ignored; end LOAD_FAILED;"
+	     "answered a = LOAD_FAILED; get key = NOT_FOUND; load_errors = 1; async a key; reached;"
+	     "end OK; answered a = LOAD_FAILED",
+	     LOADS)
+
+CACHE_SCRIPT(
+	inline_and_threads, take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes, TW_HOUR,
+	"source kept; take key own wait 1 = TIMED_OUT; reached; wait_timeouts = 1; give late;"
+	"end OK; get key = late; delete key; begin t take key own; reached; give again; end OK;"
+	"ended t = again",
+	LOADS)
+
+CACHE_SCRIPT(threads, stop_ends_takes_that_wait, TW_HOUR,
+	     "source kept; async a key; async b key; reached; begin t take key other;"
+	     "await load_waits 2; stop; answers a = 1; answers b = 1; answered a = CLOSED;"
+	     "answered b = CLOSED; ended t = CLOSED; give late; end OK; entries = 0",
+	     LOADS)
+
+CACHE_SCRIPT(threads, load_that_is_kept_for_ever_holds_up_no_destroy, TW_HOUR,
+	     "source kept; async a key; reached; give given; destroy; answered a = CLOSED;"
+	     "give late = CLOSED; keep = INVALID; end OK = CLOSED",
+	     LOADS)
+
+CACHE_SCRIPT(threads, destroy_waits_for_the_loader_and_drops_what_is_queued, TW_HOUR,
+	     "source loaded gated; async a running; reached; async b queued; stop;"
+	     "answered a = CLOSED; answered b = CLOSED; go; destroy; loads = 1",
+	     LOADS, .loaders = 1)
+
+/* ---- Functions that call, and races ---- */
 
 /* These are the arguments of a take's callback. */
 struct outcome {
 	atomic_int times;
 	enum tw_status status;
-	const struct tw_cache_entry *entry; /* pinned */
-	pthread_t thread;
+	const struct tw_cache_entry *entry;    /* pinned */
 	void (*call)(struct outcome *outcome); /* called inside */
 	struct cache_recorder *recorder;       /* for that call */
 };
@@ -26,7 +135,6 @@ static void be_answered(void *context, enum tw_status status, const struct tw_ca
 
 	outcome->status = status;
 	outcome->entry = entry ? tw_cache_entry_pin(entry) : NULL;
-	outcome->thread = pthread_self();
 	if (outcome->call)
 		outcome->call(outcome);
 	atomic_fetch_add(&outcome->times, 1);
@@ -66,140 +174,6 @@ static struct cache_recorder *open_with_source(void *state, struct source *sourc
 	return cache_recorder_open_with(state, TW_HOUR, more);
 }
 
-SOURCED(inline_and_threads, value_that_is_there_is_returned_at_once, open_with_source)
-{
-	struct outcome outcome = {.call = NULL};
-
-	cache_set(recorder, "key", "set");
-	take_async(recorder, "key", &outcome);
-	assert_int_equal(outcome.times, 1);
-	assert_true(pthread_equal(outcome.thread, pthread_self()));
-	assert_answered(&outcome, TW_OK, "set");
-	assert_int_equal(source->loads, 0);
-	assert_cache_counts(recorder->cache, .hits = 1, .inserts = 1, .entries = 1);
-}
-
-SOURCED(threads, value_that_is_not_there_is_loaded_on_the_wheels_pool, open_with_source)
-{
-	struct outcome outcome = {.call = NULL};
-	struct outcome others[TAKERS] = {{.call = NULL}};
-
-	source->gated = true;
-	take_async(recorder, "key", &outcome);
-	gate_await(&source->gate);
-	for (int i = 0; i < TAKERS; i++)
-		take_async(recorder, "key", &others[i]);
-	assert_int_equal(outcome.times, 0);
-	gate_open(&source->gate);
-	assert_answered(&outcome, TW_OK, "loaded");
-	assert_false(pthread_equal(outcome.thread, pthread_self()));
-	for (int i = 0; i < TAKERS; i++)
-		assert_answered(&others[i], TW_OK, "loaded");
-	assert_holds(recorder, "key", "loaded");
-	assert_int_equal(source->loads, 1);
-	assert_cache_counts(recorder->cache, .hits = 1, .misses = TAKERS + 1, .loads = 1,
-			    .load_waits = TAKERS, .inserts = 1, .entries = 1);
-}
-
-SOURCED(threads, takes_of_both_kinds_share_a_load, open_with_source)
-{
-	struct outcome outcome = {.call = NULL};
-	struct taker taker;
-	struct source other;
-
-	/* The load belongs to a thread that waits for it. */
-	source_open(&other, "by the taker");
-	taker_start_load(&taker, recorder, "key", &other);
-	take_async(recorder, "key", &outcome);
-	gate_open(&other.gate);
-	assert_taker_ends(&taker, TW_OK, "by the taker");
-	assert_answered(&outcome, TW_OK, "by the taker");
-	/* The load belongs to the cache. */
-	source->gated = true;
-	take_async(recorder, "second", &outcome);
-	gate_await(&source->gate);
-	taker_start(&taker, recorder, "second", &other, TW_FOREVER);
-	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
-	gate_open(&source->gate);
-	assert_taker_ends(&taker, TW_OK, "loaded");
-	assert_answered(&outcome, TW_OK, "loaded");
-	assert_int_equal(source->loads, 1);
-}
-
-SOURCED(threads, errors_and_absences_are_reported, open_with_source, .negative_expire = TW_HOUR)
-{
-	struct outcome outcome = {.call = NULL};
-
-	source->status = TW_SYSTEM;
-	take_async(recorder, "key", &outcome);
-	assert_answered(&outcome, TW_SYSTEM, NULL);
-	source->status = TW_OK;
-	source->value = NULL;
-	take_async(recorder, "key", &outcome);
-	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
-	source->status = TW_NOT_FOUND;
-	take_async(recorder, "key", &outcome);
-	assert_answered(&outcome, TW_NOT_FOUND, NULL);
-	take_async(recorder, "key", &outcome);
-	assert_int_equal(outcome.times, 1);
-	assert_answered(&outcome, TW_NOT_FOUND, NULL);
-	assert_int_equal(source->loads, 3);
-	assert_cache_counts(recorder->cache, .misses = 3, .absent = 1, .loads = 3, .load_errors = 3,
-			    .inserts = 1, .entries = 1);
-}
-
-SOURCED(inline_and_threads, take_without_a_loader_has_the_caches, open_with_source)
-{
-	const struct tw_cache_entry *entry;
-
-	assert_status(tw_cache_take(recorder->cache, "key", 3, NULL, NULL, 0, &entry), TW_OK);
-	assert_value(entry, "loaded");
-	tw_cache_entry_release(entry);
-	assert_int_equal(source->loads, 1);
-}
-
-/* The one load that may run does, and a waiting take does not wait for it. */
-SOURCED(threads, take_runs_a_load_that_waits_for_the_pool, open_with_source, .loaders = 1)
-{
-	struct outcome outcome = {.call = NULL};
-	struct outcome queued = {.call = NULL};
-	struct source own;
-
-	source->gated = true;
-	take_async(recorder, "slow", &outcome);
-	gate_await(&source->gate);
-	take_async(recorder, "key", &queued);
-	assert_int_equal(queued.times, 0);
-	source_open(&own, "own");
-	assert_taken(recorder, "key", &own, "own");
-	assert_int_equal(queued.times, 1);
-	assert_answered(&queued, TW_OK, "own");
-	gate_open(&source->gate);
-	assert_answered(&outcome, TW_OK, "loaded");
-	assert_holds(recorder, "key", "own");
-	assert_int_equal(source->loads, 1);
-}
-
-SOURCED(threads, take_after_a_delete_begins_another_load, open_with_source, .loaders = 2)
-{
-	struct outcome early = {.call = NULL};
-	struct outcome late = {.call = NULL};
-
-	source->gated = true;
-	take_async(recorder, "key", &early);
-	gate_await(&source->gate);
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
-	take_async(recorder, "key", &late);
-	gate_await(&source->gate);
-	gate_open(&source->gate);
-	gate_open(&source->gate);
-	assert_answered(&early, TW_OK, "loaded");
-	assert_answered(&late, TW_OK, "loaded");
-	assert_holds(recorder, "key", "loaded");
-	assert_int_equal(source->loads, 2);
-	assert_int_equal(cache_stats(recorder).load_waits, 0);
-}
-
 static void take_again(struct outcome *outcome)
 {
 	struct outcome *inner = outcome->recorder->argument;
@@ -219,6 +193,91 @@ SOURCED(threads, callback_may_take_and_may_not_destroy, open_with_source)
 	assert_answered(&outcome, TW_OK, "loaded");
 	assert_answered(&inner, TW_OK, "loaded");
 	assert_holds(recorder, "inner", "loaded");
+}
+
+/* This loader only sends a request. */
+struct request {
+	struct tw_cache_loading *loading;
+	atomic_int sent;
+};
+
+static enum tw_status request_load(void *argument, const void *key, size_t key_size,
+				   struct tw_cache_loading *loading)
+{
+	struct request *request = argument;
+
+	request->loading = loading;
+	if (tw_cache_load_keep(loading) != TW_OK)
+		return TW_SYSTEM;
+	atomic_fetch_add(&request->sent, 1);
+	return TW_OK;
+}
+
+static struct cache_recorder *open_with_request(void *state, struct request *request)
+{
+	*request = (struct request){.loading = NULL};
+	return cache_recorder_open_with(
+		state, TW_HOUR,
+		(struct tw_cache_options){.load = request_load, .load_context = request});
+}
+
+/* The callback waits for the take in another thread. */
+static void await_the_taker(struct outcome *outcome)
+{
+	pthread_join(((struct taker *)outcome->recorder->argument)->thread, NULL);
+}
+
+TEST(threads, thread_that_waits_does_not_wait_for_callbacks)
+{
+	struct request request;
+	struct cache_recorder *recorder = open_with_request(*state, &request);
+	struct outcome outcome = {.call = await_the_taker};
+	struct taker taker;
+	struct source never;
+
+	take_async(recorder, "key", &outcome);
+	WAIT_UNTIL(atomic_load(&request.sent) == 1);
+	source_open(&never, "never");
+	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
+	recorder->argument = &taker;
+	WAIT_UNTIL(cache_stats(recorder).load_waits == 1);
+	assert_status(give_copied(request.loading, "answer", 6, 0), TW_OK);
+	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
+	assert_answered(&outcome, TW_OK, "answer");
+	assert_status(taker.status, TW_OK);
+	assert_value(taker.entry, "answer");
+	tw_cache_entry_release(taker.entry);
+	cache_recorder_close(recorder);
+}
+
+static enum tw_status load_that_ends_itself(void *argument, const void *key, size_t key_size,
+					    struct tw_cache_loading *loading)
+{
+	int *wrong = argument;
+	int freed = 0;
+
+	*wrong += give_copied(loading, key, key_size, 0) != TW_OK;
+	*wrong += tw_cache_load_end(loading, TW_OK) != TW_OK;
+	*wrong += tw_cache_load_end(loading, TW_OK) != TW_CLOSED;
+	*wrong += tw_cache_load_keep(loading) != TW_INVALID;
+	*wrong += give_copied(loading, "late", 4, 0) != TW_CLOSED;
+	*wrong += give_adopted(loading, &freed, 1, 1, NULL, NULL, 0) != TW_CLOSED;
+	return TW_SYSTEM;
+}
+
+CACHED(inline_and_threads, loader_may_end_its_load_itself, TW_HOUR)
+{
+	const struct tw_cache_entry *entry;
+	int wrong = 0;
+
+	assert_status(
+		tw_cache_take(recorder->cache, "key", 3, load_that_ends_itself, &wrong, 0, &entry),
+		TW_OK);
+	assert_value(entry, "key");
+	tw_cache_entry_release(entry);
+	assert_int_equal(wrong, 0);
+	assert_holds(recorder, "key", "key");
+	assert_int_equal(cache_stats(recorder).load_errors, 0);
 }
 
 enum { LINKS = 500 };
@@ -281,312 +340,6 @@ SOURCED(inline_and_threads, bad_arguments_of_take_async_are_refused, open_with_s
 	assert_status(tw_cache_stop(cache), TW_OK);
 	assert_status(tw_cache_take_async(cache, "k", 1, be_answered, &outcome), TW_CLOSED);
 	assert_int_equal(outcome.times, 0);
-}
-
-SOURCED(inline, where_callers_drive_the_wheel_they_run_the_loads, open_with_source, .loaders = 1)
-{
-	struct outcome outcomes[3] = {{.call = NULL}};
-
-	take_async(recorder, "a", &outcomes[0]);
-	take_async(recorder, "b", &outcomes[1]);
-	take_async(recorder, "a", &outcomes[2]);
-	assert_int_equal(source->loads, 0);
-	assert_int_equal(cache_stats(recorder).loads_waiting, 2);
-	cache_pass(recorder, 0);
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(outcomes[i].times, 1);
-		assert_true(pthread_equal(outcomes[i].thread, pthread_self()));
-		assert_answered(&outcomes[i], TW_OK, "loaded");
-	}
-	assert_int_equal(source->loads, 2);
-}
-
-/* Nothing runs loads on a wheel that is stopped: what is queued ends, at the latest when more is
- * queued. A take that waits runs its loader itself. */
-SOURCED(inline, load_on_a_stopped_wheel_is_closed, open_with_source, .loaders = 1)
-{
-	struct outcome before = {.call = NULL};
-	struct outcome after = {.call = NULL};
-
-	take_async(recorder, "a", &before);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	take_async(recorder, "b", &after);
-	assert_answered(&before, TW_CLOSED, NULL);
-	assert_answered(&after, TW_CLOSED, NULL);
-	assert_int_equal(source->loads, 0);
-	assert_int_equal(cache_stats(recorder).loads_waiting, 0);
-	assert_taken(recorder, "a", source, "loaded");
-}
-
-/* A load that no thread has begun is no failure of the source: the key does not pause. */
-SOURCED(inline_and_threads, load_that_a_stopped_wheel_refuses_is_no_failure, open_with_source,
-	.retry_after = TW_HOUR)
-{
-	struct outcome outcome = {.call = NULL};
-
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	take_async(recorder, "key", &outcome);
-	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_taken(recorder, "key", source, "loaded");
-}
-
-/* A lookup queues no reload then, and ends no load of others. */
-SOURCED(inline, lookup_on_a_stopped_wheel_calls_no_function, open_with_source,
-	.refresh_after = INTERVAL)
-{
-	struct outcome outcome = {.call = NULL};
-
-	cache_set(recorder, "key", "old");
-	cache_pass(recorder, 2 * INTERVAL);
-	take_async(recorder, "other", &outcome);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	assert_holds(recorder, "key", "old");
-	assert_holds(recorder, "key", "old");
-	assert_int_equal(outcome.times, 0);
-	assert_int_equal(cache_stats(recorder).loads_waiting, 1);
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_int_equal(source->loads, 0);
-}
-
-/* ---- Loads that are kept ---- */
-
-/* This loader only sends a request. */
-struct request {
-	struct tw_cache_loading *loading;
-	atomic_int sent;
-	enum tw_status answer; /* the loader's, which is ignored */
-	enum tw_status second; /* status of keeping it a second time */
-};
-
-static enum tw_status request_load(void *argument, const void *key, size_t key_size,
-				   struct tw_cache_loading *loading)
-{
-	struct request *request = argument;
-
-	request->loading = loading;
-	if (tw_cache_load_keep(loading) != TW_OK)
-		return TW_SYSTEM;
-	request->second = tw_cache_load_keep(loading);
-	atomic_fetch_add(&request->sent, 1);
-	return request->answer;
-}
-
-static struct cache_recorder *open_with_request(void *state, struct request *request)
-{
-	*request = (struct request){.answer = TW_TIMED_OUT};
-	return cache_recorder_open_with(
-		state, TW_HOUR,
-		(struct tw_cache_options){.load = request_load, .load_context = request});
-}
-
-static void *request_taker_run(void *argument)
-{
-	struct taker *taker = argument;
-
-	taker->status =
-		tw_cache_take(taker->recorder->cache, taker->key, strlen(taker->key), request_load,
-			      taker->recorder->argument, taker->wait, &taker->entry);
-	return NULL;
-}
-
-TEST(threads, kept_load_ends_when_another_thread_says_so)
-{
-	struct request request;
-	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct outcome outcome = {.call = NULL};
-	struct taker takers[TAKERS];
-	struct source never;
-
-	take_async(recorder, "key", &outcome);
-	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	source_open(&never, "never");
-	start_waiters(takers, recorder, "key", &never);
-	assert_int_equal(outcome.times, 0);
-	assert_status(request.second, TW_INVALID);
-	assert_status(give_copied(request.loading, "first", 5, 0), TW_OK);
-	assert_status(give_copied(request.loading, "answer", 6, TW_FOREVER), TW_OK);
-	assert_holds_none(recorder, "key");
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_int_equal(outcome.times, 1);
-	assert_answered(&outcome, TW_OK, "answer");
-	assert_true(pthread_equal(outcome.thread, pthread_self()));
-	assert_takers_end(takers, TW_OK, "answer");
-	assert_holds(recorder, "key", "answer");
-	assert_int_equal(never.loads, 0);
-	assert_int_equal(cache_stats(recorder).loads, 1);
-	assert_int_equal(cache_stats(recorder).load_errors, 0);
-	assert_int_equal(cache_stats(recorder).load_time.count, 1);
-	cache_recorder_close(recorder);
-}
-
-/* The callback waits for the take in another thread. */
-static void await_the_taker(struct outcome *outcome)
-{
-	pthread_join(((struct taker *)outcome->recorder->argument)->thread, NULL);
-}
-
-TEST(threads, thread_that_waits_does_not_wait_for_callbacks)
-{
-	struct request request;
-	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct outcome outcome = {.call = await_the_taker};
-	struct taker taker;
-	struct source never;
-
-	take_async(recorder, "key", &outcome);
-	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	source_open(&never, "never");
-	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
-	recorder->argument = &taker;
-	WAIT_UNTIL(cache_stats(recorder).load_waits == 1);
-	assert_status(give_copied(request.loading, "answer", 6, 0), TW_OK);
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_answered(&outcome, TW_OK, "answer");
-	assert_status(taker.status, TW_OK);
-	assert_value(taker.entry, "answer");
-	tw_cache_entry_release(taker.entry);
-	cache_recorder_close(recorder);
-}
-
-TEST(threads, abandoned_load_is_reported_as_failed)
-{
-	struct request request;
-	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct outcome outcome = {.call = NULL};
-
-	take_async(recorder, "key", &outcome);
-	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	assert_status(give_copied(request.loading, "ignored", 7, 0), TW_OK);
-	assert_status(tw_cache_load_end(request.loading, TW_LOAD_FAILED), TW_OK);
-	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
-	assert_holds_none(recorder, "key");
-	assert_int_equal(cache_stats(recorder).load_errors, 1);
-	/* The next take starts a new load. */
-	take_async(recorder, "key", &outcome);
-	WAIT_UNTIL(atomic_load(&request.sent) == 2);
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_answered(&outcome, TW_LOAD_FAILED, NULL);
-	cache_recorder_close(recorder);
-}
-
-TEST(inline_and_threads, take_waits_for_its_own_load_that_is_kept_as_long_as_it_likes)
-{
-	struct request request;
-	struct cache_recorder *recorder = open_with_request(*state, &request);
-	const struct tw_cache_entry *entry = (const void *)state;
-	struct taker taker = {.recorder = recorder, .key = "key", .wait = TW_FOREVER};
-
-	assert_status(tw_cache_take(recorder->cache, "key", 3, NULL, NULL, TW_MILLISECOND, &entry),
-		      TW_TIMED_OUT);
-	assert_null(entry);
-	assert_int_equal(cache_stats(recorder).wait_timeouts, 1);
-	assert_status(give_copied(request.loading, "late", 4, 0), TW_OK);
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_holds(recorder, "key", "late");
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
-	recorder->argument = &request;
-	assert_int_equal(pthread_create(&taker.thread, NULL, request_taker_run, &taker), 0);
-	WAIT_UNTIL(atomic_load(&request.sent) == 2);
-	assert_status(give_copied(request.loading, "again", 5, 0), TW_OK);
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_taker_ends(&taker, TW_OK, "again");
-	cache_recorder_close(recorder);
-}
-
-static enum tw_status load_that_ends_itself(void *argument, const void *key, size_t key_size,
-					    struct tw_cache_loading *loading)
-{
-	int *wrong = argument;
-	int freed = 0;
-
-	*wrong += give_copied(loading, key, key_size, 0) != TW_OK;
-	*wrong += tw_cache_load_end(loading, TW_OK) != TW_OK;
-	*wrong += tw_cache_load_end(loading, TW_OK) != TW_CLOSED;
-	*wrong += tw_cache_load_keep(loading) != TW_INVALID;
-	*wrong += give_copied(loading, "late", 4, 0) != TW_CLOSED;
-	*wrong += give_adopted(loading, &freed, 1, 1, NULL, NULL, 0) != TW_CLOSED;
-	return TW_SYSTEM;
-}
-
-CACHED(inline_and_threads, loader_may_end_its_load_itself, TW_HOUR)
-{
-	const struct tw_cache_entry *entry;
-	int wrong = 0;
-
-	assert_status(
-		tw_cache_take(recorder->cache, "key", 3, load_that_ends_itself, &wrong, 0, &entry),
-		TW_OK);
-	assert_value(entry, "key");
-	tw_cache_entry_release(entry);
-	assert_int_equal(wrong, 0);
-	assert_holds(recorder, "key", "key");
-	assert_int_equal(cache_stats(recorder).load_errors, 0);
-}
-
-/* ---- The end of the cache ---- */
-
-TEST(threads, stop_ends_takes_that_wait)
-{
-	struct request request;
-	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct outcome outcome = {.call = NULL};
-	struct outcome second = {.call = NULL};
-	struct taker taker;
-	struct source never;
-
-	take_async(recorder, "key", &outcome);
-	take_async(recorder, "key", &second);
-	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	source_open(&never, "never");
-	taker_start(&taker, recorder, "key", &never, TW_FOREVER);
-	WAIT_UNTIL(cache_stats(recorder).load_waits == 2);
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_int_equal(outcome.times + second.times, 2);
-	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_answered(&second, TW_CLOSED, NULL);
-	assert_taker_ends(&taker, TW_CLOSED, NULL);
-	assert_status(give_copied(request.loading, "late", 4, 0), TW_OK);
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_OK);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close(recorder);
-}
-
-TEST(threads, load_that_is_kept_for_ever_holds_up_no_destroy)
-{
-	struct request request;
-	struct cache_recorder *recorder = open_with_request(*state, &request);
-	struct outcome outcome = {.call = NULL};
-
-	take_async(recorder, "key", &outcome);
-	WAIT_UNTIL(atomic_load(&request.sent) == 1);
-	assert_status(give_copied(request.loading, "given", 5, 0), TW_OK);
-	tw_cache_destroy(recorder->cache);
-	recorder->cache = NULL;
-	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_status(give_copied(request.loading, "late", 4, 0), TW_CLOSED);
-	assert_status(tw_cache_load_keep(request.loading), TW_INVALID);
-	assert_status(tw_cache_load_end(request.loading, TW_OK), TW_CLOSED);
-	cache_recorder_close(recorder);
-}
-
-SOURCED(threads, destroy_waits_for_the_loader_and_drops_what_is_queued, open_with_source,
-	.loaders = 1)
-{
-	struct outcome outcome = {.call = NULL};
-	struct outcome queued = {.call = NULL};
-
-	source->gated = true;
-	take_async(recorder, "running", &outcome);
-	gate_await(&source->gate);
-	take_async(recorder, "queued", &queued);
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_answered(&outcome, TW_CLOSED, NULL);
-	assert_answered(&queued, TW_CLOSED, NULL);
-	gate_open(&source->gate);
-	tw_cache_destroy(recorder->cache);
-	recorder->cache = NULL;
-	assert_int_equal(source->loads, 1);
 }
 
 /* One thread ends loads while another destroys the cache. */

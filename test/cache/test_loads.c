@@ -6,162 +6,68 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
 
-typedef void change_fn(struct cache_recorder *recorder);
-
-static void change_set(struct cache_recorder *recorder)
-{
-	cache_set(recorder, "key", "set");
-}
-
-static void change_add(struct cache_recorder *recorder)
-{
-	assert_status(put_added(recorder->cache, "key", 3, "set", 3, TW_HOUR), TW_OK);
-}
-
-static void change_adopt(struct cache_recorder *recorder)
-{
-	static char value[] = "set";
-
-	assert_status(put_adopted(recorder->cache, "key", 3, value, 3, 0, NULL, NULL, TW_HOUR),
-		      TW_OK);
-}
-
-static void change_delete(struct cache_recorder *recorder)
-{
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_NOT_FOUND);
-}
-
-static void change_set_and_delete(struct cache_recorder *recorder)
-{
-	cache_set(recorder, "key", "set");
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
-}
-
-static void change_clear(struct cache_recorder *recorder)
-{
-	assert_status(tw_cache_clear(recorder->cache), TW_OK);
-}
+#define SAY(...)                                                                            \
+	cache_script_run(*state, TW_HOUR, (struct tw_cache_options){0}, __FILE__, __LINE__, \
+			 __VA_ARGS__)
 
 /* Waiters get the loaded value; the key keeps its new value, or none. */
-static void live_through_change(const struct variant *variant, change_fn *change, const char *left)
-{
-	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
-	struct load load;
-
-	source_open(&load.source, "loaded");
-	load_start(&load, recorder, "key");
-	change(recorder);
-	assert_load_ends(&load, TW_OK, "loaded");
-	if (left != NULL)
-		assert_holds(recorder, "key", left);
-	else
-		assert_holds_none(recorder, "key");
-	assert_int_equal(load.source.loads, 1);
-	load.source.gated = false;
-	assert_taken(recorder, "key", &load.source, left != NULL ? left : "loaded");
-	cache_settle(recorder);
-	cache_recorder_close(recorder);
-}
-
 TEST(inline_and_threads, key_changed_during_its_load_does_not_keep_what_was_loaded)
 {
-	live_through_change(*state, change_set, "set");
-	live_through_change(*state, change_add, "set");
-	live_through_change(*state, change_adopt, "set");
-	live_through_change(*state, change_delete, NULL);
-	live_through_change(*state, change_set_and_delete, NULL);
-	live_through_change(*state, change_clear, NULL);
+	static const char *const cases[][3] = {
+		{"set key set", "set", "set"},
+		{"add key set 1h", "set", "set"},
+		{"adopt key set 1h", "set", "set"},
+		{"delete key = NOT_FOUND", "NOT_FOUND", "loaded"},
+		{"set key set; delete key", "NOT_FOUND", "loaded"},
+		{"clear", "NOT_FOUND", "loaded"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		SAY("source loaded gated; begin a take key; reached; begin 20 b take key;"
+		    "await load_waits 20; %s; go; ended a = loaded; ended b = loaded; get key = %s;"
+		    "loads = 1; source loaded; take key = %s; settle",
+		    cases[i][0], cases[i][1], cases[i][2]);
 }
 
 /* Waiters from before the change get the old value, later ones the new one at once, while the old
  * load runs on. */
-static void load_beside_change(const struct variant *variant, enum tw_status old_status,
-			       change_fn *change)
-{
-	struct cache_recorder *recorder = cache_recorder_open(variant, TW_HOUR);
-	const char *old_value = old_status == TW_OK ? "old" : NULL;
-	struct taker first;
-	struct taker second;
-	struct taker before[TAKERS];
-	struct taker after[TAKERS];
-	struct source old;
-	struct source new;
-
-	source_open(&old, old_value);
-	source_open(&new, "new");
-	old.status = old_status;
-	taker_start_load(&first, recorder, "key", &old);
-	start_waiters(before, recorder, "key", &old);
-	change(recorder);
-	taker_start_load(&second, recorder, "key", &new);
-	start_waiters(after, recorder, "key", &new);
-	gate_open(&new.gate);
-	assert_taker_ends(&second, TW_OK, "new");
-	assert_takers_end(after, TW_OK, "new");
-	assert_holds(recorder, "key", "new");
-	gate_open(&old.gate);
-	assert_taker_ends(&first, old_status, old_value);
-	assert_takers_end(before, old_status, old_value);
-	assert_holds(recorder, "key", "new");
-	assert_int_equal(old.loads, 1);
-	assert_int_equal(new.loads, 1);
-	assert_int_equal(cache_stats(recorder).misses, 2 * TAKERS + 2);
-	assert_int_equal(cache_stats(recorder).hits, 2);
-	assert_int_equal(cache_stats(recorder).load_waits, 2 * TAKERS);
-	assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
-	cache_recorder_close(recorder);
-}
-
 TEST(inline_and_threads, take_after_a_change_loads_beside_the_load_from_before_it)
 {
-	load_beside_change(*state, TW_OK, change_delete);
-	load_beside_change(*state, TW_OK, change_clear);
-	load_beside_change(*state, TW_OK, change_set_and_delete);
-	load_beside_change(*state, TW_NOT_FOUND, change_delete);
-	load_beside_change(*state, TW_TIMED_OUT, change_delete);
+	static const char *const cases[][3] = {
+		{"old", "delete key = NOT_FOUND", "old"},
+		{"old", "clear", "old"},
+		{"old", "set key set; delete key", "old"},
+		{"- NOT_FOUND", "delete key = NOT_FOUND", "NOT_FOUND"},
+		{"- TIMED_OUT", "delete key = NOT_FOUND", "TIMED_OUT"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		SAY("source %s gated; begin a take key; reached; begin 20 b take key;"
+		    "await load_waits 20; %s; other new gated; begin c take key other;"
+		    "reached other; begin 20 d take key other; await load_waits 40; go other;"
+		    "ended c = new; ended d = new; get key = new; go; ended a = %s; ended b = %s;"
+		    "get key = new; loads = 1; loads other = 1; misses = 42; hits = 2;"
+		    "load_waits = 40; wait_timeouts = 0",
+		    cases[i][0], cases[i][1], cases[i][2], cases[i][2]);
 }
 
-CACHED(inline_and_threads, calls_that_change_nothing_let_the_load_be_kept, TW_HOUR)
-{
-	struct taker taker;
-	struct source source;
-
-	source_open(&source, "loaded");
-	taker_start_load(&taker, recorder, "key", &source);
-	assert_status(put_replaced(recorder->cache, "key", 3, "x", 1, TW_HOUR), TW_NOT_FOUND);
-	assert_status(touch_key(recorder->cache, "key", 3, TW_HOUR), TW_NOT_FOUND);
-	assert_status(tw_cache_set_with_expire(recorder->cache, "key", 3, "x", 1, 0), TW_INVALID);
-	cache_set(recorder, "other", "value");
-	gate_open(&source.gate);
-	assert_taker_ends(&taker, TW_OK, "loaded");
-	assert_holds(recorder, "key", "loaded");
-}
+CACHE_SCRIPT(inline_and_threads, calls_that_change_nothing_let_the_load_be_kept, TW_HOUR,
+	     "source loaded gated; begin a take key; reached; replace key x 1h = NOT_FOUND;"
+	     "touch key 1h = NOT_FOUND; set key x 0 = INVALID; set beside value; go;"
+	     "ended a = loaded; get key = loaded")
 
 /* An error must not change a value that was set meanwhile either. */
-TEST(inline_and_threads, failed_load_leaves_what_was_set_meanwhile)
-{
-	static const enum tw_status answers[] = {TW_SYSTEM, TW_NOT_FOUND};
-
-	for (int i = 0; i < 2; i++) {
-		struct cache_recorder *recorder = cache_recorder_open_with(
-			*state, TW_HOUR, (struct tw_cache_options){.negative_expire = TW_MINUTE});
-		struct taker taker;
-		struct source source;
-
-		source_open(&source, NULL);
-		source.status = answers[i];
-		taker_start_load(&taker, recorder, "key", &source);
-		cache_set(recorder, "key", "set");
-		gate_open(&source.gate);
-		assert_taker_ends(&taker, answers[i], NULL);
-		assert_holds(recorder, "key", "set");
-		cache_recorder_close(recorder);
-	}
-}
+#define FAILS(status)                                                                            \
+	"source " status " gated; begin a take key; reached; set key set; go; ended a = " status \
+	"; get key = set"
+CACHE_SCRIPT(inline_and_threads, failed_load_leaves_what_was_set_meanwhile, TW_HOUR,
+	     FAILS("SYSTEM"), .negative_expire = TW_MINUTE)
+CACHE_SCRIPT(inline_and_threads, absence_leaves_what_was_set_meanwhile, TW_HOUR, FAILS("NOT_FOUND"),
+	     .negative_expire = TW_MINUTE)
 
 CACHED(inline_and_threads, value_too_heavy_is_given_and_not_kept, TW_HOUR, .max_bytes = 120)
 {
@@ -176,85 +82,34 @@ CACHED(inline_and_threads, value_too_heavy_is_given_and_not_kept, TW_HOUR, .max_
 	assert_int_equal(cache_stats(recorder).bytes, cache_weight(3, 5));
 }
 
-static struct cache_recorder *open_negative(void *state, struct source *source,
-					    struct tw_cache_options more)
-{
-	more.negative_expire = 10 * INTERVAL;
-	source_open(source, NULL);
-	source->status = TW_NOT_FOUND;
-	return cache_recorder_open_with(state, TW_HOUR, more);
-}
+CACHE_SCRIPT(
+	inline_and_threads, absence_is_kept_for_its_own_time, TW_HOUR,
+	"source NOT_FOUND; take key = NOT_FOUND; pass 10-1ns; take key = NOT_FOUND;"
+	"get key = NOT_FOUND; loads = 1;"
+	"counts = misses 1 absent 2 loads_begun 1 load_errors 1 inserts 1 entries 1; pass 1ns;"
+	"take key = NOT_FOUND; loads = 2; pass 12; entries = 0; removed expired = 2; settle ->",
+	.negative_expire = 10 * INTERVAL)
 
-SOURCED(inline_and_threads, absence_is_kept_for_its_own_time, open_negative)
-{
-	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
-	assert_holds_none(recorder, "key");
-	assert_int_equal(source->loads, 1);
-	assert_cache_counts(recorder->cache, .misses = 1, .absent = 2, .loads = 1, .load_errors = 1,
-			    .inserts = 1, .entries = 1);
-	cache_pass(recorder, 1);
-	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
-	assert_int_equal(source->loads, 2);
-	cache_pass(recorder, 12 * INTERVAL);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
-	assert_int_equal(removal_count(recorder), 0);
-}
+CACHE_SCRIPT(inline_and_threads, absence_gives_way_to_a_value, TW_HOUR,
+	     "source NOT_FOUND; take set = NOT_FOUND; set set value; get set = value;"
+	     "take added = NOT_FOUND; replace added v 1h = NOT_FOUND; touch added 1h = NOT_FOUND;"
+	     "add added v 1h; get added = v; take deleted = NOT_FOUND; delete deleted = NOT_FOUND;"
+	     "source found; take deleted = found; settle ->",
+	     .negative_expire = 10 * INTERVAL)
 
-SOURCED(inline_and_threads, absence_gives_way_to_a_value, open_negative)
-{
-	struct tw_cache *cache = recorder->cache;
+CACHE_SCRIPT(inline_and_threads, absence_is_nobodys_value, TW_HOUR,
+	     "source NOT_FOUND; take key = NOT_FOUND; each = none; clear; settle ->;"
+	     "removed explicit = 1",
+	     .negative_expire = 10 * INTERVAL)
 
-	assert_not_taken(recorder, "set", source, TW_NOT_FOUND);
-	cache_set(recorder, "set", "value");
-	assert_holds(recorder, "set", "value");
-	assert_not_taken(recorder, "added", source, TW_NOT_FOUND);
-	assert_status(put_replaced(cache, "added", 5, "v", 1, TW_HOUR), TW_NOT_FOUND);
-	assert_status(touch_key(cache, "added", 5, TW_HOUR), TW_NOT_FOUND);
-	assert_status(put_added(cache, "added", 5, "v", 1, TW_HOUR), TW_OK);
-	assert_holds(recorder, "added", "v");
-	assert_not_taken(recorder, "deleted", source, TW_NOT_FOUND);
-	assert_status(tw_cache_delete(cache, "deleted", 7), TW_NOT_FOUND);
-	source->value = "found";
-	source->status = TW_OK;
-	assert_taken(recorder, "deleted", source, "found");
-	cache_settle(recorder);
-	assert_int_equal(removal_count(recorder), 0);
-}
+CACHE_SCRIPT(inline_and_threads, absence_is_not_kept_unless_asked_for, TW_HOUR,
+	     "source ignored NOT_FOUND; take key = NOT_FOUND; take key = NOT_FOUND; loads = 2;"
+	     "entries = 0; inserts = 0")
 
-static int count_visit(void *context, const struct tw_cache_entry *entry)
-{
-	++*(int *)context;
-	return 1;
-}
-
-SOURCED(inline_and_threads, absence_is_nobodys_value, open_negative)
-{
-	int visits = 0;
-
-	assert_not_taken(recorder, "key", source, TW_NOT_FOUND);
-	assert_status(tw_cache_each(recorder->cache, count_visit, &visits), TW_OK);
-	assert_int_equal(visits, 0);
-	assert_status(tw_cache_clear(recorder->cache), TW_OK);
-	cache_settle(recorder);
-	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPLICIT], 1);
-	assert_int_equal(removal_count(recorder), 0);
-}
-
-CACHED(inline_and_threads, absence_is_not_kept_unless_asked_for, TW_HOUR)
-{
-	struct source source;
-
-	source_open(&source, "ignored");
-	source.status = TW_NOT_FOUND;
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_int_equal(source.loads, 2);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	assert_int_equal(cache_stats(recorder).inserts, 0);
-}
+CACHE_SCRIPT(inline_and_threads, destroy_ends_the_waits_for_a_load_whose_key_was_deleted, TW_HOUR,
+	     "source old gated; begin a take key; reached; begin 20 b take key;"
+	     "await load_waits 20; delete key = NOT_FOUND; begin d destroy; ended b = CLOSED; go;"
+	     "ended a = old; ended d")
 
 /* This loader adopts; its values count how often they are freed. */
 struct adopting {
@@ -457,25 +312,6 @@ CACHED(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load, TW_HOUR
 	assert_status(load.first.status, TW_OK);
 	assert_value(load.first.entry, "loaded");
 	tw_cache_entry_release(load.first.entry);
-	recorder->cache = NULL;
-}
-
-CACHED(inline_and_threads, destroy_ends_the_waits_for_a_load_whose_key_was_deleted, TW_HOUR)
-{
-	struct taker first;
-	struct taker waiters[TAKERS];
-	struct source source;
-	pthread_t destroyer;
-
-	source_open(&source, "old");
-	taker_start_load(&first, recorder, "key", &source);
-	start_waiters(waiters, recorder, "key", &source);
-	change_delete(recorder);
-	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder->cache), 0);
-	assert_takers_end(waiters, TW_CLOSED, NULL);
-	gate_open(&source.gate);
-	assert_taker_ends(&first, TW_OK, "old");
-	pthread_join(destroyer, NULL);
 	recorder->cache = NULL;
 }
 

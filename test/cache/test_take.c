@@ -6,109 +6,51 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
 
-CACHED(inline_and_threads, value_is_loaded_once_and_then_found, 10 * INTERVAL)
-{
-	struct source source;
+CACHE_SCRIPT(inline_and_threads, value_is_loaded_once_and_then_found, 10 * INTERVAL,
+	     "source loaded; take key = loaded; take key = loaded; get key = loaded; pass 10;"
+	     "get key = NOT_FOUND; take key = loaded; loads = 2;"
+	     "counts = hits 2 misses 3 loads_begun 2 inserts 2 entries 1")
 
-	source_open(&source, "loaded");
-	assert_taken(recorder, "key", &source, "loaded");
-	assert_taken(recorder, "key", &source, "loaded");
-	assert_holds(recorder, "key", "loaded");
-	cache_pass(recorder, 10 * INTERVAL);
-	assert_holds_none(recorder, "key");
-	assert_taken(recorder, "key", &source, "loaded");
-	assert_int_equal(source.loads, 2);
-	assert_cache_counts(recorder->cache, .hits = 2, .misses = 3, .loads = 2, .inserts = 2,
-			    .entries = 1);
-}
-
-CACHED(inline_and_threads, many_takers_share_one_load, TW_HOUR)
-{
-	struct load load;
-
-	source_open(&load.source, "loaded");
-	load_start(&load, recorder, "key");
-	assert_holds_none(recorder, "key");
-	assert_load_ends(&load, TW_OK, "loaded");
-	assert_int_equal(load.source.loads, 1);
-	assert_cache_counts(recorder->cache, .misses = TAKERS + 2, .loads = 1, .load_waits = TAKERS,
-			    .inserts = 1, .entries = 1);
-}
+CACHE_SCRIPT(inline_and_threads, many_takers_share_one_load, TW_HOUR,
+	     "source loaded gated; begin a take key; reached; begin 20 b take key;"
+	     "await load_waits 20; get key = NOT_FOUND; go; ended a = loaded; ended b = loaded;"
+	     "loads = 1; counts = misses 22 loads_begun 1 load_waits 20 inserts 1 entries 1")
 
 TEST(inline_and_threads, error_reaches_all_waiters_and_no_later_take)
 {
-	static const enum tw_status errors[] = {TW_SYSTEM, TW_CLOSED, TW_TIMED_OUT,
-						(enum tw_status)4711, (enum tw_status) - 5};
+	static const char *const errors[] = {"SYSTEM", "CLOSED", "TIMED_OUT", "4711", "-5"};
 
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct load load;
-
-		source_open(&load.source, "ignored");
-		load.source.status = errors[i];
-		load_start(&load, recorder, "key");
-		assert_load_ends(&load, errors[i], NULL);
-		assert_int_equal(load.first.status, errors[i]);
-		assert_int_equal(load.others[0].status, errors[i]);
-		assert_int_equal(cache_stats(recorder).load_errors, 1);
-		assert_int_equal(cache_stats(recorder).wait_timeouts, 0);
-		load.source.gated = false;
-		load.source.status = TW_OK;
-		assert_taken(recorder, "key", &load.source, "ignored");
-		assert_int_equal(load.source.loads, 2);
-		cache_recorder_close(recorder);
-	}
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		cache_script_run(*state, TW_HOUR, (struct tw_cache_options){0}, __FILE__, __LINE__,
+				 "source ignored %s gated; begin a take key; reached;"
+				 "begin 20 b take key; await load_waits 20; go; ended a = %s;"
+				 "ended b = %s; load_errors = 1; wait_timeouts = 0; source ignored;"
+				 "take key = ignored; loads = 2",
+				 errors[i], errors[i], errors[i]);
 }
 
-CACHED(inline_and_threads, empty_value_is_a_value, TW_HOUR)
-{
-	const struct tw_cache_entry *entry;
-	struct source source;
+CACHE_SCRIPT(inline_and_threads, empty_value_is_a_value, TW_HOUR,
+	     "source ''; take key = ''; take key wait 0 = ''; loads = 1")
 
-	source_open(&source, "");
-	assert_taken(recorder, "key", &source, "");
-	assert_status(take(recorder, "key", &source, 0, &entry), TW_OK);
-	assert_non_null(tw_cache_entry_value(entry, NULL));
-	tw_cache_entry_release(entry);
-	assert_int_equal(source.loads, 1);
-}
+CACHE_SCRIPT(inline_and_threads, loader_chooses_the_lifetime, 20 * INTERVAL,
+	     "source value; take usual = value; source value lives 5; take shorter = value;"
+	     "source value lives never; take forever = value; lives shorter value 5; pass 15-1ns;"
+	     "get usual = value; pass 1ns; get usual = NOT_FOUND; pass 1h; get forever = value")
 
-CACHED(inline_and_threads, loader_chooses_the_lifetime, 20 * INTERVAL)
-{
-	struct source source;
+CACHE_SCRIPT(inline_and_threads, lifetime_of_a_loaded_value_counts_from_the_end_of_the_load,
+	     10 * INTERVAL,
+	     "source value gated; begin a take key; reached; pass 8; go; ended a = value;"
+	     "lives key value 10")
 
-	source_open(&source, "value");
-	assert_taken(recorder, "cache's own", &source, "value");
-	source.expire = 5 * INTERVAL;
-	assert_taken(recorder, "shorter", &source, "value");
-	source.expire = TW_FOREVER;
-	assert_taken(recorder, "for ever", &source, "value");
-	assert_lives_for(recorder, "shorter", "value", 5 * INTERVAL);
-	cache_pass(recorder, 15 * INTERVAL - 1);
-	assert_holds(recorder, "cache's own", "value");
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "cache's own");
-	cache_pass(recorder, TW_HOUR);
-	assert_holds(recorder, "for ever", "value");
-}
-
-CACHED(inline_and_threads, lifetime_of_a_loaded_value_counts_from_the_end_of_the_load,
-       10 * INTERVAL)
-{
-	struct taker taker;
-	struct source source;
-
-	source_open(&source, "value");
-	taker_start_load(&taker, recorder, "key", &source);
-	cache_pass(recorder, 8 * INTERVAL);
-	gate_open(&source.gate);
-	assert_taker_ends(&taker, TW_OK, "value");
-	assert_lives_for(recorder, "key", "value", 10 * INTERVAL);
-}
+CACHE_SCRIPT(inline_and_threads, load_blocks_no_other_key_and_no_other_call, TW_HOUR,
+	     "source loaded gated; begin a take key; reached; other second;"
+	     "take beside other = second; set third value; get third = value; delete third;"
+	     "get key = NOT_FOUND; go; ended a = loaded",
+	     .shards = 1)
 
 TEST(inline_and_threads, waiter_gives_up_at_its_own_limit)
 {
@@ -133,24 +75,6 @@ TEST(inline_and_threads, waiter_gives_up_at_its_own_limit)
 	assert_holds(recorder, "key", "loaded");
 	assert_int_equal(source.loads, 1);
 	cache_recorder_close(recorder);
-}
-
-CACHED(inline_and_threads, load_blocks_no_other_key_and_no_other_call, TW_HOUR, .shards = 1)
-{
-	struct taker loader;
-	struct source source;
-	struct source other;
-
-	source_open(&source, "loaded");
-	source_open(&other, "other");
-	taker_start_load(&loader, recorder, "key", &source);
-	assert_taken(recorder, "another key", &other, "other");
-	cache_set(recorder, "third", "value");
-	assert_holds(recorder, "third", "value");
-	assert_status(tw_cache_delete(recorder->cache, "third", 5), TW_OK);
-	assert_holds_none(recorder, "key");
-	gate_open(&source.gate);
-	assert_taker_ends(&loader, TW_OK, "loaded");
 }
 
 /* Loads one key and then takes the other's. */

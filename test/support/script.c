@@ -13,6 +13,7 @@
 
 #include "gate.h"
 #include "inside.h"
+#include "words.h"
 
 enum { THINGS = 40, EVENTS = 600, ACTS = 4, WORDS = 16, ASKED = 12, TEXT = 80, LONG_KEY = 1000 };
 
@@ -82,66 +83,7 @@ static void script_fail(struct script *script, const char *format, ...)
 	va_end(arguments);
 }
 
-/* ---- Words ---- */
-
-/* Cuts the text at the mark. Returns what is behind it, or NULL. */
-static char *cut(char *text, const char *mark)
-{
-	char *found = strstr(text, mark);
-
-	if (!found)
-		return NULL;
-	*found = '\0';
-	return found + strlen(mark);
-}
-
-static char *trim(char *text)
-{
-	size_t length;
-
-	while (isspace((unsigned char)*text))
-		text++;
-	for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
-		text[--length] = '\0';
-	return text;
-}
-
-static tw_duration read_time(const char *text)
-{
-	bool is_never = strncmp(text, "never", 5) == 0;
-	tw_duration time = is_never ? TW_FOREVER : 0;
-
-	if (strcmp(text, "least") == 0)
-		return INT64_MIN;
-	text += is_never ? 5 : 0;
-	while (*text) {
-		char *end;
-		double number = strtod(text, &end);
-		double unit = strncmp(end, "ns", 2) == 0 ? 1 : *end == 'h' ? TW_HOUR : INTERVAL;
-
-		assert(end != text);
-		time += (tw_duration)(number * unit + (number < 0 ? -0.5 : 0.5));
-		text = end + strspn(end, "nsh");
-	}
-	return time;
-}
-
-/* Appends a time as scripts have it. */
-static void write_time(char *text, size_t size, tw_duration time)
-{
-	size_t length = strlen(text);
-
-	if (time == TW_FOREVER) {
-		snprintf(text + length, size - length, "never");
-		return;
-	}
-	length += (size_t)snprintf(text + length, size - length, "%lld.%06lld",
-				   (long long)(time / INTERVAL), (long long)(time % INTERVAL));
-	while (text[length - 1] == '0')
-		text[--length] = '\0';
-	if (text[length - 1] == '.')
-		text[--length] = '\0';
-}
+/* ---- Things ---- */
 
 static struct thing *find_thing(struct script *script, const char *name)
 {
@@ -214,9 +156,9 @@ static void come_back(struct thing *thing, const char *how)
 	event = script->events[script->event_count++];
 	snprintf(event, TEXT, "%s%s%s", thing->name, *how ? ":" : "@", how);
 	if (*how == '\0')
-		write_time(event, TEXT, now);
+		words_write_time(event, TEXT, now, INTERVAL);
 	strcat(event, "/");
-	write_time(event, TEXT, task->deadline);
+	words_write_time(event, TEXT, task->deadline, INTERVAL);
 	pthread_mutex_unlock(&script->lock);
 	thing->times++;
 	if (atomic_load(&script->is_over))
@@ -336,7 +278,7 @@ static size_t events_to_compare(struct script *script)
 static enum tw_status answer_time(struct call *call, enum tw_status status, tw_duration time)
 {
 	if (status == TW_OK)
-		write_time(call->answer, sizeof(call->answer), time);
+		words_write_time(call->answer, sizeof(call->answer), time, INTERVAL);
 	else if (time != -1)
 		script_fail(call->script, "a call that fails writes a time");
 	return status;
@@ -351,7 +293,7 @@ static enum tw_status answer_number(struct call *call, size_t number)
 static tw_duration call_time(const struct call *call, int word)
 {
 	assert(word < call->count);
-	return read_time(call->words[word]);
+	return words_time(call->words[word], INTERVAL);
 }
 
 static enum tw_status call_set(struct call *call)
@@ -474,7 +416,8 @@ static enum tw_status call_asked(struct call *call)
 {
 	for (size_t i = 0; i < call->thing->times_asked; i++) {
 		strcat(call->answer, i > 0 ? " " : "");
-		write_time(call->answer, sizeof(call->answer), call->thing->asked[i]);
+		words_write_time(call->answer, sizeof(call->answer), call->thing->asked[i],
+				 INTERVAL);
 	}
 	return TW_OK;
 }
@@ -764,7 +707,7 @@ static void wait_for_events(struct script *script, const char *expected)
 /* Keeps the steps of "in NAME: steps" or "in NAME 2: steps" for the thing. */
 static void keep_steps(struct script *script, char *text)
 {
-	char *steps = cut(text, ":");
+	char *steps = words_cut(text, ":");
 	char *name = strtok_r(text, " ", &text);
 	char *time = strtok_r(text, " ", &text);
 	struct act *act = find_thing(script, name)->acts;
@@ -820,16 +763,16 @@ static void make_step(struct script *script, const char *text, bool is_main)
 	char *answer;
 
 	snprintf(copy, sizeof(copy), "%s", text);
-	rest = trim(copy);
+	rest = words_trim(copy);
 	if (strncmp(rest, "in ", 3) == 0) {
 		keep_steps(script, rest + 3);
 		return;
 	}
-	order = cut(rest, "=>");
-	events = order ? order : cut(rest, "->");
-	answer = cut(rest, "=");
+	order = words_cut(rest, "=>");
+	events = order ? order : words_cut(rest, "->");
+	answer = words_cut(rest, "=");
 	verb = make_call(&call, rest);
-	answer = answer ? trim(answer) : "OK";
+	answer = answer ? words_trim(answer) : "OK";
 	if (strcmp(call.answer, answer) != 0 && strcmp(answer, "any") != 0)
 		script_fail(script, "%s: answered %s", text, call.answer);
 	if (!is_main || (!events && !strstr(COMPARES, verb->name)))
