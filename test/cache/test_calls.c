@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/stats.h"
 
 #include "cache/cache.h" /* for keys that collide */
@@ -41,22 +41,11 @@ TEST(once, lifetimes_at_the_ends_of_the_clock_keep_to_it_with_jitter)
 	tw_cache_destroy(cache);
 }
 
-CACHED(inline_and_threads, add_and_replace_look_whether_the_key_is_there, TW_HOUR)
-{
-	struct tw_cache *cache = recorder->cache;
-
-	assert_status(put_replaced(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
-	assert_holds_none(recorder, "key");
-	assert_status(put_added(cache, "key", 3, "added", 5, 10 * INTERVAL), TW_OK);
-	assert_status(put_added(cache, "key", 3, "again", 5, TW_HOUR), TW_EXISTS);
-	assert_holds(recorder, "key", "added");
-	assert_status(put_replaced(cache, "key", 3, "replaced", 8, 20 * INTERVAL), TW_OK);
-	assert_holds(recorder, "key", "replaced");
-	cache_pass(recorder, 20 * INTERVAL);
-	assert_status(put_replaced(cache, "key", 3, "no", 2, TW_HOUR), TW_NOT_FOUND);
-	assert_status(put_added(cache, "key", 3, "new", 3, TW_HOUR), TW_OK);
-	assert_holds(recorder, "key", "new");
-}
+CACHE_SCRIPT(inline_and_threads, add_and_replace_look_whether_the_key_is_there, TW_HOUR,
+	     "replace key no 1h = NOT_FOUND; get key = NOT_FOUND; add key added 10;"
+	     "add key again 1h = EXISTS; get key = added; replace key replaced 20;"
+	     "get key = replaced; pass 20; replace key no 1h = NOT_FOUND; add key new 1h;"
+	     "get key = new")
 
 CACHED(inline_and_threads, keys_and_values_are_copied, TW_HOUR)
 {

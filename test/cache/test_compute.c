@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
 
@@ -43,43 +43,13 @@ static enum tw_status computed(struct cache_recorder *recorder, struct computer 
 	return tw_cache_compute(recorder->cache, "key", 3, compute, computer);
 }
 
-CACHED(inline_and_threads, key_is_kept_replaced_or_deleted, 10 * INTERVAL)
-{
-	struct computer computer = {.verdict = TW_CACHE_KEEP, .value = "no"};
-
-	assert_status(computed(recorder, &computer), TW_OK);
-	assert_string_equal(computer.seen, "");
-	assert_holds_none(recorder, "key");
-	computer.verdict = TW_CACHE_DELETE;
-	assert_status(computed(recorder, &computer), TW_OK);
-	computer.verdict = TW_CACHE_REPLACE;
-	computer.value = "first";
-	assert_status(computed(recorder, &computer), TW_OK);
-	assert_string_equal(computer.seen, "");
-	assert_holds(recorder, "key", "first");
-	computer.value = "second";
-	computer.expire = 20 * INTERVAL;
-	assert_status(computed(recorder, &computer), TW_OK);
-	assert_string_equal(computer.seen, "first");
-	cache_settle(recorder);
-	assert_removed(recorder, "first", TW_CAUSE_REPLACED);
-	computer.verdict = TW_CACHE_KEEP;
-	assert_status(computed(recorder, &computer), TW_OK);
-	assert_string_equal(computer.seen, "second");
-	assert_lives_for(recorder, "key", "second", 20 * INTERVAL);
-	assert_status(computed(recorder, &computer), TW_OK);
-	assert_string_equal(computer.seen, "");
-	cache_set(recorder, "key", "third");
-	computer.verdict = TW_CACHE_DELETE;
-	assert_status(computed(recorder, &computer), TW_OK);
-	assert_string_equal(computer.seen, "third");
-	cache_settle(recorder);
-	assert_removed(recorder, "third", TW_CAUSE_EXPLICIT);
-	assert_holds_none(recorder, "key");
-	assert_value(computer.pinned, "first");
-	tw_cache_entry_release(computer.pinned);
-	assert_int_equal(cache_stats(recorder).misses, 3);
-}
+CACHE_SCRIPT(inline_and_threads, key_is_kept_replaced_or_deleted, 10 * INTERVAL,
+	     "compute key keep = none; get key = NOT_FOUND; compute key delete = none;"
+	     "compute key replace first = none; get key = first;"
+	     "compute key replace second 20 = first; settle -> first:replaced;"
+	     "compute key keep = second; lives key second 20; compute key keep = none;"
+	     "set key third; compute key delete = third; settle -> second:expired third:explicit;"
+	     "get key = NOT_FOUND; misses = 3")
 
 static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_entry *entry,
 					  struct tw_cache_value *result)
@@ -87,13 +57,11 @@ static enum tw_cache_verdict compute_null(void *context, const struct tw_cache_e
 	return TW_CACHE_REPLACE;
 }
 
-CACHED(inline_and_threads, computed_value_may_be_empty_or_live_for_ever, 10 * INTERVAL)
-{
-	struct computer computer = {.verdict = TW_CACHE_REPLACE, .expire = TW_FOREVER};
+CACHE_SCRIPT(inline_and_threads, computed_value_may_live_for_ever, 10 * INTERVAL,
+	     "compute key replace '' never = none; pass 1h; get key = ''")
 
-	assert_status(computed(recorder, &computer), TW_OK);
-	cache_pass(recorder, TW_HOUR);
-	assert_holds(recorder, "key", "");
+CACHED(inline_and_threads, computed_value_may_be_empty, 10 * INTERVAL)
+{
 	assert_status(tw_cache_compute(recorder->cache, "null", 4, compute_null, NULL), TW_OK);
 	assert_holds(recorder, "null", "");
 }
@@ -195,32 +163,15 @@ CACHED_QUIET(threads, computes_of_several_threads_lose_nothing, TW_HOUR)
 	assert_int_equal(count, COUNTERS * COUNTS);
 }
 
-TEST(inline_and_threads, compute_that_changes_the_key_overrides_its_load)
-{
-	static const enum tw_cache_verdict verdicts[] = {TW_CACHE_REPLACE, TW_CACHE_DELETE,
-							 TW_CACHE_KEEP};
-
-	for (int i = 0; i < 3; i++) {
-		struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-		struct computer computer = {.verdict = verdicts[i], .value = "computed"};
-		struct taker taker;
-		struct source source;
-
-		source_open(&source, "loaded");
-		taker_start_load(&taker, recorder, "key", &source);
-		assert_status(computed(recorder, &computer), TW_OK);
-		assert_string_equal(computer.seen, "");
-		gate_open(&source.gate);
-		assert_taker_ends(&taker, TW_OK, "loaded");
-		if (verdicts[i] == TW_CACHE_REPLACE)
-			assert_holds(recorder, "key", "computed");
-		else if (verdicts[i] == TW_CACHE_DELETE)
-			assert_holds_none(recorder, "key");
-		else
-			assert_holds(recorder, "key", "loaded");
-		cache_recorder_close(recorder);
-	}
-}
+#define OVERRIDES(verdict, left)                                                              \
+	"source loaded gated; begin a take key; reached; compute key " verdict " = none; go;" \
+	"ended a = loaded; get key = " left
+CACHE_SCRIPT(inline_and_threads, compute_that_replaces_the_key_overrides_its_load, TW_HOUR,
+	     OVERRIDES("replace computed", "computed"))
+CACHE_SCRIPT(inline_and_threads, compute_that_deletes_the_key_overrides_its_load, TW_HOUR,
+	     OVERRIDES("delete", "NOT_FOUND"))
+CACHE_SCRIPT(inline_and_threads, compute_that_keeps_the_key_lets_its_load_be_kept, TW_HOUR,
+	     OVERRIDES("keep", "loaded"))
 
 /* The function's verdict and value are the context's. */
 struct answer {
@@ -299,50 +250,14 @@ CACHED(inline_and_threads, compute_gives_an_entry_another_life, 50 * INTERVAL)
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
 }
 
-TEST(inline_and_threads, popped_entry_is_the_callers_and_gone)
-{
-	struct cache_recorder *recorder = cache_recorder_open(*state, 10 * INTERVAL);
-	const struct tw_cache_entry *entry = (const void *)state;
+CACHE_SCRIPT(inline_and_threads, popped_entry_is_the_callers_and_gone, 10 * INTERVAL,
+	     "pop key = NOT_FOUND; set key value; pop key = value; get key = NOT_FOUND;"
+	     "settle -> value:explicit; pop key = NOT_FOUND; set key late; pass 10;"
+	     "pop key = NOT_FOUND; hits = 0")
 
-	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
-	assert_null(entry);
-	cache_set(recorder, "key", "value");
-	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_OK);
-	assert_value(entry, "value");
-	assert_holds_none(recorder, "key");
-	cache_settle(recorder);
-	assert_removed(recorder, "value", TW_CAUSE_EXPLICIT);
-	tw_cache_entry_release(entry);
-	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
-	cache_set(recorder, "key", "late");
-	cache_pass(recorder, 10 * INTERVAL);
-	assert_status(pop_key(recorder->cache, "key", 3, &entry), TW_NOT_FOUND);
-	assert_null(entry);
-	assert_int_equal(cache_stats(recorder).hits, 0);
-	cache_recorder_close(recorder);
-}
-
-CACHED(inline_and_threads, remembered_absence_is_no_value_for_any_change, TW_HOUR,
-       .negative_expire = TW_HOUR)
-{
-	struct tw_cache *cache = recorder->cache;
-	struct computer computer = {.verdict = TW_CACHE_KEEP};
-	const struct tw_cache_entry *entry;
-	struct source source;
-
-	source_open(&source, NULL);
-	source.status = TW_NOT_FOUND;
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_status(computed(recorder, &computer), TW_OK);
-	assert_string_equal(computer.seen, "");
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_int_equal(source.loads, 1);
-	assert_status(pop_key(cache, "key", 3, &entry), TW_NOT_FOUND);
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_int_equal(source.loads, 2);
-	assert_status(tw_cache_delete(cache, "key", 3), TW_NOT_FOUND);
-	assert_int_equal(entries_of(cache), 0);
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_status(put_added(cache, "key", 3, "value", 5, TW_HOUR), TW_OK);
-	assert_holds(recorder, "key", "value");
-}
+CACHE_SCRIPT(inline_and_threads, remembered_absence_is_no_value_for_any_change, TW_HOUR,
+	     "source NOT_FOUND; take key = NOT_FOUND; compute key keep = none;"
+	     "take key = NOT_FOUND; loads = 1; pop key = NOT_FOUND; take key = NOT_FOUND;"
+	     "loads = 2; delete key = NOT_FOUND; entries = 0; take key = NOT_FOUND;"
+	     "add key value 1h; get key = value",
+	     .negative_expire = TW_HOUR)

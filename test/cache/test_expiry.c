@@ -7,7 +7,7 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 
 #include <semaphore.h>
 
@@ -259,36 +259,15 @@ TEST(owners, lifetimes_end_at_their_deadlines)
 		live_real_round(*(enum owner_state *)*state, &random);
 }
 
-CACHED(inline_and_threads, set_shortens_and_lengthens_a_lifetime, TW_HOUR)
-{
-	cache_set_for(recorder, "shorter", "old", 100 * INTERVAL);
-	cache_set_for(recorder, "longer", "old", 10 * INTERVAL);
-	cache_pass(recorder, 5 * INTERVAL);
-	cache_set_for(recorder, "shorter", "new", 10 * INTERVAL);
-	cache_set_for(recorder, "longer", "new", 100 * INTERVAL);
-	assert_lives_for(recorder, "shorter", "new", 10 * INTERVAL);
-	assert_holds(recorder, "longer", "new");
-	assert_lives_for(recorder, "longer", "new", 90 * INTERVAL);
-	cache_pass(recorder, 2 * INTERVAL);
-	assert_int_equal(removal_count_of(recorder, TW_CAUSE_REPLACED), 2);
-	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 2);
-}
+CACHE_SCRIPT(inline_and_threads, set_shortens_and_lengthens_a_lifetime, TW_HOUR,
+	     "set shorter old 100; set longer old 10; pass 5; set shorter new 10;"
+	     "set longer new 100; lives shorter new 10; get longer = new; lives longer new 90;"
+	     "pass 2 -> old:replaced old:replaced new:expired new:expired")
 
-CACHED(inline_and_threads, touch_shortens_and_lengthens_a_lifetime, TW_HOUR)
-{
-	struct tw_cache *cache = recorder->cache;
-
-	cache_set_for(recorder, "shorter", "s", 100 * INTERVAL);
-	cache_set_for(recorder, "longer", "l", 10 * INTERVAL);
-	cache_pass(recorder, 5 * INTERVAL);
-	assert_status(touch_key(cache, "shorter", 7, 10 * INTERVAL), TW_OK);
-	assert_status(touch_key(cache, "longer", 6, 100 * INTERVAL), TW_OK);
-	assert_lives_for(recorder, "shorter", "s", 10 * INTERVAL);
-	assert_status(touch_key(cache, "shorter", 7, TW_HOUR), TW_NOT_FOUND);
-	assert_lives_for(recorder, "longer", "l", 90 * INTERVAL);
-	assert_status(touch_key(cache, "longer", 6, -1), TW_INVALID);
-	assert_status(touch_key(cache, "never set", 9, TW_HOUR), TW_NOT_FOUND);
-}
+CACHE_SCRIPT(inline_and_threads, touch_shortens_and_lengthens_a_lifetime, TW_HOUR,
+	     "set shorter s 100; set longer l 10; pass 5; touch shorter 10; touch longer 100;"
+	     "lives shorter s 10; touch shorter 1h = NOT_FOUND; lives longer l 90;"
+	     "touch longer -1ns = INVALID; touch nothing 1h = NOT_FOUND")
 
 CACHED(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadline,
        10 * INTERVAL)
@@ -320,30 +299,12 @@ CACHED(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_dea
 	}
 }
 
-CACHED(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one, TW_FOREVER)
-{
-	const struct tw_cache_entry *entry;
+CACHE_SCRIPT(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one, TW_FOREVER,
+	     "set key value; set freed value 1; touch freed never; pass 1000h; get freed = value;"
+	     "deadline key = never; touch key 1; pass 1; get key = NOT_FOUND")
 
-	cache_set(recorder, "key", "value");
-	cache_set_for(recorder, "freed", "value", INTERVAL);
-	assert_status(touch_key(recorder->cache, "freed", 5, TW_FOREVER), TW_OK);
-	cache_pass(recorder, 1000 * TW_HOUR);
-	assert_holds(recorder, "freed", "value");
-	entry = cache_pinned(recorder, "key");
-	assert_true(tw_cache_entry_deadline(entry) == TW_FOREVER);
-	tw_cache_entry_release(entry);
-	assert_status(touch_key(recorder->cache, "key", 3, INTERVAL), TW_OK);
-	cache_pass(recorder, INTERVAL);
-	assert_holds_none(recorder, "key");
-}
-
-CACHED(inline_and_threads, lifetime_too_long_for_the_clock_never_ends, TW_HOUR)
-{
-	cache_pass(recorder, TW_HOUR);
-	cache_set_for(recorder, "key", "value", TW_FOREVER - 1);
-	cache_pass(recorder, 1000 * TW_HOUR);
-	assert_holds(recorder, "key", "value");
-}
+CACHE_SCRIPT(inline_and_threads, lifetime_too_long_for_the_clock_never_ends, TW_HOUR,
+	     "pass 1h; set key value never-1ns; pass 1000h; get key = value")
 
 /* Opens a cache on a wheel of one second, like go-zero's, 48 ms before its next tick. */
 static struct cache_recorder *open_before_a_tick(const struct variant *variant)
@@ -381,21 +342,18 @@ CACHED_BY(inline_and_threads, lifetime_under_a_tick_is_kept_exactly, open_before
 	assert_holds_none(recorder, "existing");
 }
 
-CACHED(inline_and_threads, lifetime_of_nothing_is_refused_and_changes_nothing, TW_HOUR)
-{
-	struct tw_cache *cache = recorder->cache;
-	struct tw_cache *none = cache;
+CACHE_SCRIPT(inline_and_threads, lifetime_of_nothing_is_refused_and_changes_nothing, TW_HOUR,
+	     "set key value; set key x 0 = INVALID; set key x -1ns = INVALID;"
+	     "replace key x -1ns = INVALID; get key = value; inserts = 1")
 
-	cache_set(recorder, "key", "value");
+TEST(once, cache_whose_entries_have_no_lifetime_is_refused)
+{
 	for (tw_duration expire = 0; expire >= -1; expire--) {
-		assert_status(tw_cache_set_with_expire(cache, "key", 3, "x", 1, expire),
-			      TW_INVALID);
+		struct tw_cache *none = (struct tw_cache *)&expire;
+
 		assert_status(tw_cache_create(&none, expire, NULL), TW_INVALID);
 		assert_null(none);
 	}
-	assert_status(put_replaced(cache, "key", 3, "x", 1, -1), TW_INVALID);
-	assert_holds(recorder, "key", "value");
-	assert_int_equal(cache_stats(recorder).inserts, 1);
 }
 
 /* The old value's timer must not remove the new one. */

@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 
 static struct cache_recorder *open_sliding(const struct variant *variant, tw_duration expire,
 					   tw_duration idle)
@@ -11,66 +11,34 @@ static struct cache_recorder *open_sliding(const struct variant *variant, tw_dur
 	return cache_recorder_open_with(variant, expire, (struct tw_cache_options){.idle = idle});
 }
 
-CACHED_BY(inline_and_threads, entry_that_is_not_looked_up_expires_before_its_lifetime_ends,
-	  open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL))
-{
-	cache_set(recorder, "key", "value");
-	cache_pass(recorder, 10 * INTERVAL - 1);
-	assert_int_equal(cache_stats(recorder).entries, 1);
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "key");
-	cache_pass(recorder, 2 * INTERVAL);
-	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
-}
+CACHE_SCRIPT(inline_and_threads, entry_that_is_not_looked_up_expires_before_its_lifetime_ends,
+	     100 * INTERVAL,
+	     "set key value; pass 10-1ns; entries = 1; pass 1ns; get key = NOT_FOUND;"
+	     "pass 2 -> value:expired",
+	     .idle = 10 * INTERVAL)
 
-CACHED_BY(inline_and_threads, each_lookup_restarts_the_idle_time_until_the_lifetime_ends,
-	  open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL))
-{
-	cache_set(recorder, "key", "value");
-	for (int i = 0; i < 11; i++) {
-		cache_pass(recorder, 9 * INTERVAL);
-		assert_holds(recorder, "key", "value");
-	}
-	assert_lives_for(recorder, "key", "value", INTERVAL);
-}
+#define LATER "pass 9; get key = value;"
+CACHE_SCRIPT(inline_and_threads, each_lookup_restarts_the_idle_time_until_the_lifetime_ends,
+	     100 * INTERVAL,
+	     "set key value;" LATER LATER LATER LATER LATER LATER LATER LATER LATER LATER LATER
+	     "lives key value 1",
+	     .idle = 10 * INTERVAL)
 
-CACHED_BY(inline_and_threads, idle_time_counts_from_the_last_lookup_exactly,
-	  open_sliding(*state, TW_FOREVER, 10 * INTERVAL))
-{
-	cache_set(recorder, "read", "value");
-	cache_set(recorder, "left", "other");
-	cache_pass(recorder, 7 * INTERVAL + 300);
-	assert_holds(recorder, "read", "value");
-	cache_pass(recorder, 3 * INTERVAL - 300);
-	assert_holds_none(recorder, "left");
-	cache_pass(recorder, 7 * INTERVAL + 299);
-	assert_int_equal(cache_stats(recorder).entries, 1);
-	assert_int_equal(times_removed(recorder, "value"), 0);
-	cache_pass(recorder, 1);
-	assert_holds_none(recorder, "read");
-}
+CACHE_SCRIPT(inline_and_threads, idle_time_counts_from_the_last_lookup_exactly, TW_FOREVER,
+	     "set read value; set left other; pass 7+300ns; get read = value; pass 3-300ns;"
+	     "get left = NOT_FOUND; pass 7+299ns -> other:expired; entries = 1; pass 1ns;"
+	     "get read = NOT_FOUND",
+	     .idle = 10 * INTERVAL)
 
-CACHED_BY(inline_and_threads, idle_time_counts_from_the_last_lookup_within_a_lifetime_too,
-	  open_sliding(*state, 100 * INTERVAL, 10 * INTERVAL))
-{
-	cache_set(recorder, "key", "value");
-	cache_pass(recorder, 5 * INTERVAL);
-	assert_holds(recorder, "key", "value");
-	cache_pass(recorder, 10 * INTERVAL);
-	assert_holds_none(recorder, "key");
-}
+CACHE_SCRIPT(inline_and_threads, idle_time_counts_from_the_last_lookup_within_a_lifetime_too,
+	     100 * INTERVAL, "set key value; pass 5; get key = value; pass 10; get key = NOT_FOUND",
+	     .idle = 10 * INTERVAL)
 
-CACHED_BY(inline_and_threads, lifetime_shorter_than_the_idle_time_holds,
-	  open_sliding(*state, 5 * INTERVAL, 10 * INTERVAL))
-{
-	cache_set(recorder, "key", "value");
-	cache_set(recorder, "left", "other");
-	assert_lives_for(recorder, "key", "value", 5 * INTERVAL);
-	/* The entry expires without a lookup, which would set a new deadline. */
-	cache_pass(recorder, INTERVAL);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	assert_int_equal(times_removed(recorder, "other"), 1);
-}
+/* An entry that is not looked up, which would set a new deadline, expires, too. */
+CACHE_SCRIPT(inline_and_threads, lifetime_shorter_than_the_idle_time_holds, 5 * INTERVAL,
+	     "set key value; set left other; lives key value 5;"
+	     "pass 1 -> value:expired other:expired; entries = 0",
+	     .idle = 10 * INTERVAL)
 
 static void assert_expires_at(struct cache_recorder *recorder, const char *key,
 			      tw_duration deadline)
@@ -129,19 +97,11 @@ CACHED_BY(inline_and_threads, deadline_ends_a_lifetime_that_slides,
 	assert_holds_none(recorder, "key");
 }
 
-CACHED(inline_and_threads, value_past_its_deadline_is_never_found, TW_HOUR, .jitter = -1)
-{
-	cache_pass(recorder, 8 * INTERVAL);
-	cache_set(recorder, "now", "old");
-	set_until(recorder, "now", 8 * INTERVAL);
-	set_until(recorder, "past", 1);
-	assert_holds_none(recorder, "now");
-	assert_holds_none(recorder, "past");
-	cache_pass(recorder, 2 * INTERVAL);
-	assert_removed(recorder, "old", TW_CAUSE_REPLACED);
-	assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_EXPIRED], 2);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-}
+CACHE_SCRIPT(inline_and_threads, value_past_its_deadline_is_never_found, TW_HOUR,
+	     "pass 8; set now old; until now value 8; until past value 1ns; get now = NOT_FOUND;"
+	     "get past = NOT_FOUND; pass 2 -> old:replaced value:expired value:expired;"
+	     "removed expired = 2; entries = 0",
+	     .jitter = -1)
 
 CACHED(inline_and_threads, value_with_a_field_out_of_range_is_refused, TW_HOUR)
 {

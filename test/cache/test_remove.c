@@ -6,7 +6,7 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/gate.h"
 
 CACHED(inline_and_threads, each_removal_has_its_cause, TW_HOUR, .policy = TW_POLICY_LRU,
@@ -48,40 +48,15 @@ CACHED(inline_and_threads, each_removal_has_its_cause, TW_HOUR, .policy = TW_POL
 }
 
 /* It is past its deadline, before its timer's tick: every removal has the cause expired. */
-TEST(inline_and_threads, entry_past_its_deadline_always_has_expired)
-{
-	static const char *const keys[] = {"set", "delete", "add", "clear", "adopt"};
-	static char adopted[] = "new";
-	struct cache_recorder *recorder = cache_recorder_open(*state, TW_HOUR);
-	struct tw_cache *cache = recorder->cache;
+CACHE_SCRIPT(inline_and_threads, entry_past_its_deadline_always_has_expired, TW_HOUR,
+	     "set set set 1.2; set delete delete 1.2; set add add 1.2; set clear clear 1.2;"
+	     "set adopt adopt 1.2; pass 1.5; set set new; delete delete = NOT_FOUND;"
+	     "replace add new 1h = NOT_FOUND; add add new 1h; adopt adopt new 1h; clear;"
+	     "settle -> set:expired delete:expired add:expired clear:expired adopt:expired"
+	     "          new:explicit new:explicit new:explicit")
 
-	for (int i = 0; i < 5; i++)
-		cache_set_for(recorder, keys[i], keys[i], INTERVAL * 6 / 5);
-	cache_pass(recorder, INTERVAL * 3 / 2);
-	cache_set(recorder, "set", "new");
-	assert_status(tw_cache_delete(cache, "delete", 6), TW_NOT_FOUND);
-	assert_status(put_replaced(cache, "add", 3, "new", 3, TW_HOUR), TW_NOT_FOUND);
-	assert_status(put_added(cache, "add", 3, "new", 3, TW_HOUR), TW_OK);
-	assert_status(put_adopted(cache, "adopt", 5, adopted, 3, 0, NULL, NULL, TW_HOUR), TW_OK);
-	assert_status(tw_cache_clear(cache), TW_OK);
-	cache_settle(recorder);
-	for (int i = 0; i < 5; i++)
-		assert_removed(recorder, keys[i], TW_CAUSE_EXPIRED);
-	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPLICIT), 3);
-	assert_int_equal(removal_count(recorder), 8);
-	cache_recorder_close(recorder);
-}
-
-CACHED(inline_and_threads, destroy_reports_every_entry_as_shutdown, TW_HOUR)
-{
-	cache_set_for(recorder, "past", "past", INTERVAL * 6 / 5);
-	cache_set(recorder, "left", "left");
-	cache_pass(recorder, INTERVAL * 3 / 2);
-	tw_cache_destroy(recorder->cache);
-	recorder->cache = NULL;
-	assert_removed(recorder, "past", TW_CAUSE_SHUTDOWN);
-	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
-}
+CACHE_SCRIPT(inline_and_threads, destroy_reports_every_entry_as_shutdown, TW_HOUR,
+	     "set past past 1.2; set left left; pass 1.5; destroy -> past:shutdown left:shutdown")
 
 /* Sets every entry again under another key, up to ten. */
 static void set_again(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
