@@ -51,6 +51,7 @@ tw_duration words_time(const char *text, tw_duration unit)
 		tw_duration unit;
 	} units[] = {{"ms", TW_MILLISECOND}, {"us", TW_MICROSECOND}, {"ns", 1},
 		     {"h", TW_HOUR},         {"m", TW_MINUTE},       {"s", TW_SECOND}};
+	bool is_negative = false;
 	bool is_endless = !strncmp(text, "never", 5) || !strncmp(text, "ever", 4);
 	tw_duration time = is_endless ? TW_FOREVER : 0;
 
@@ -59,9 +60,13 @@ tw_duration words_time(const char *text, tw_duration unit)
 	text += is_endless ? strcspn(text, "r") + 1 : 0;
 	while (*text) {
 		char *end;
-		double number = strtod(text, &end);
+		double number;
 		tw_duration of = unit;
+		tw_duration part;
 
+		if (*text == '-' || *text == '+')
+			is_negative = *text++ == '-';
+		number = strtod(text, &end);
 		assert(end != text);
 		text = end;
 		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
@@ -70,10 +75,10 @@ tw_duration words_time(const char *text, tw_duration unit)
 				text += strlen(units[i].name);
 				break;
 			}
-		if (number == (double)(tw_duration)number)
-			time += (tw_duration)number * of;
-		else
-			time += (tw_duration)(number * (double)of + (number < 0 ? -0.5 : 0.5));
+		part = number == (double)(tw_duration)number
+			       ? (tw_duration)number * of
+			       : (tw_duration)(number * (double)of + 0.5);
+		time += is_negative ? -part : part;
 	}
 	return time;
 }

@@ -16,8 +16,8 @@ char *words_trim(char *text);
  * blanks. */
 int words_split(char *text, char *words[], int room);
 
-/* Reads a sum of times such as 1h30m, 4-1ns, 0.5, never-5 or least. `unit` is that of a number
- * without one; "ever" is never, too. */
+/* Reads a sum of times such as 1h30m, -1h30m, 4-1ns, 0.5, never-5 or least: a sign is that of the
+ * terms after it, too. `unit` is that of a number without one; "ever" is never, too. */
 tw_duration words_time(const char *text, tw_duration unit);
 /* Appends a time: never, or a number of units with its fraction. The unit is a power of ten. */
 void words_write_time(char *text, size_t size, tw_duration time, tw_duration unit);

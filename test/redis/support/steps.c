@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "support/ends.h"
+#include "support/words.h"
 
 enum { WORDS = 60, BATCHES = 100, TASKS = 16, TEXT = 4000 };
 
@@ -16,8 +17,8 @@ struct steps {
 	struct fixture *fixture;
 	struct tw_redis *redis;
 	char *words[WORDS];
-	size_t count;
-	size_t at;                               /* where the next word is */
+	int count;
+	int at;                                  /* where the next word is */
 	char said[TEXT];                         /* the answer so far */
 	struct tw_redis_batch *batches[BATCHES]; /* what all claims have given */
 	size_t batch_count;
@@ -49,21 +50,6 @@ int clocked_start_server(void **state)
 
 /* ---- Words ---- */
 
-/* Cuts the step into words. A quoted one may have blanks. */
-static void words_cut(struct steps *steps, char *text)
-{
-	steps->count = steps->at = 0;
-	for (text += strspn(text, " \n\t"); *text; text += strspn(text, " \n\t")) {
-		bool is_quoted = *text == '\'';
-
-		assert(steps->count < WORDS);
-		steps->words[steps->count++] = text += is_quoted;
-		text += strcspn(text, is_quoted ? "'" : " \n\t");
-		if (*text)
-			*text++ = '\0';
-	}
-}
-
 /* Returns the next word of the step, or NULL. */
 static const char *word_next(struct steps *steps)
 {
@@ -81,29 +67,7 @@ static const char *word_need(struct steps *steps)
 /* Reads a length, or a time since the beginning, in nanoseconds. */
 static tw_duration length_read(const char *text)
 {
-	static const struct {
-		const char *name;
-		tw_duration unit;
-	} units[] = {{"ms", TW_MILLISECOND}, {"us", TW_MICROSECOND}, {"ns", 1},
-		     {"h", TW_HOUR},         {"m", TW_MINUTE},       {"s", TW_SECOND}};
-	bool is_negative = *text == '-';
-	tw_duration length = 0;
-
-	if (!strcmp(text, "never"))
-		return TW_FOREVER;
-	text += is_negative;
-	while (*text && strcmp(text, "0")) {
-		char *end;
-		long long number = strtoll(text, &end, 10);
-		size_t i = 0;
-
-		assert(end != text);
-		while (strncmp(end, units[i].name, strlen(units[i].name)))
-			assert(++i < sizeof(units) / sizeof(units[0]));
-		length += number * units[i].unit;
-		text = end + strlen(units[i].name);
-	}
-	return is_negative ? -length : length;
+	return words_time(text, TW_SECOND);
 }
 
 __attribute__((format(printf, 2, 3))) static void say(struct steps *steps, const char *format, ...)
@@ -144,9 +108,7 @@ static void say_time(struct steps *steps, int64_t ms)
 
 static void say_status(struct steps *steps, enum tw_status status)
 {
-	const char *name = tw_status_name(status) + strlen("TW_");
-
-	say(steps, "%s", strncmp(name, "REDIS_", 6) ? name : name + 6);
+	say(steps, "%s", words_of_status(status));
 }
 
 /* ---- Fields of tasks ---- */
@@ -411,7 +373,7 @@ static bool info_say(void *context, const struct tw_redis_info *info)
 		return true;
 	if (steps->at == steps->count)
 		say_status(steps, TW_OK);
-	for (size_t at = steps->at; at < steps->count; at++) {
+	for (int at = steps->at; at < steps->count; at++) {
 		say(steps, at > steps->at ? " " : "");
 		field_say(steps, field_find(steps->words[at]), info);
 	}
@@ -594,7 +556,7 @@ static void step_make(struct steps *steps, char *text, const char *expected)
 	enum tw_status status;
 	size_t i = 0;
 
-	words_cut(steps, text);
+	steps->count = words_split(text, steps->words, WORDS);
 	*steps->said = '\0';
 	while (strcmp(calls[i].name, steps->words[0]))
 		assert(++i < sizeof(calls) / sizeof(calls[0]));
@@ -633,12 +595,9 @@ void steps_run(struct fixture *fixture, const char *text, const char *file, int 
 
 		snprintf(step, sizeof(step), "%.*s", (int)length, text);
 		strcpy(shown, step);
-		expected = strstr(step, " = ");
-		if (expected) {
-			*expected = '\0';
-			expected += strlen(" = ");
+		expected = words_cut(step, " = ");
+		if (expected)
 			expected += strspn(expected, " ");
-		}
 		if (step[strspn(step, " ")]) {
 			step_make(&steps, step, expected);
 			if (!is_answer(steps.said, expected ? expected : "OK") &&

@@ -8,6 +8,7 @@
 #include "support/fixture.h"
 #include "support/runs.h"
 #include "support/sockets.h"
+#include "support/words.h"
 
 enum { SERVERS = 3, CALLS = 4, TEXT = 16000, WORDS = 40 };
 
@@ -44,22 +45,12 @@ const struct test_kind kind_talk = {NULL, NULL, NULL};
 /* ---- Words ---- */
 
 static char *words[WORDS]; /* the step's */
-static size_t word_count;
-
-static void words_cut(char *text)
-{
-	word_count = 0;
-	for (char *rest = NULL, *word = strtok_r(text, " \t\n", &rest); word;
-	     word = strtok_r(NULL, " \t\n", &rest)) {
-		assert(word_count < WORDS);
-		words[word_count++] = word;
-	}
-}
+static int word_count;
 
 /* Returns what follows the word in the step, or NULL. */
 static const char *option(const char *name)
 {
-	for (size_t i = 1; i + 1 < word_count; i++)
+	for (int i = 1; i + 1 < word_count; i++)
 		if (!strcmp(words[i], name))
 			return words[i + 1];
 	return NULL;
@@ -67,19 +58,7 @@ static const char *option(const char *name)
 
 static tw_duration length_read(const char *text)
 {
-	char *unit;
-	tw_duration number = text ? strtoll(text, &unit, 10) : 0;
-
-	if (text && !strcmp(text, "ever"))
-		return TW_FOREVER;
-	if (text && !strcmp(text, "none"))
-		return -1;
-	if (!number)
-		return 0;
-	return number * (!strncmp(unit, "ms", 2)   ? TW_MILLISECOND
-			 : !strncmp(unit, "ns", 2) ? 1
-			 : *unit == 'h'            ? TW_HOUR
-						   : TW_SECOND);
+	return !text ? 0 : !strcmp(text, "none") ? -1 : words_time(text, TW_SECOND);
 }
 
 static size_t choice_read(const char *text, const char *names)
@@ -123,7 +102,7 @@ static void cluster_set(void)
 {
 	char map[TEXT] = "[";
 
-	for (size_t i = 1; i + 1 < word_count; i += 2) {
+	for (int i = 1; i + 1 < word_count; i += 2) {
 		int first;
 		int last;
 
@@ -329,26 +308,10 @@ static bool reason_has_come(const char *text)
 
 /* ---- Steps ---- */
 
-/* Returns whether the number is the expected one, or in the expected range. */
-static bool is_number(size_t number, const char *expected)
-{
-	char *end;
-	size_t least = strtoul(expected, &end, 10);
-
-	return number >= least && number <= (*end == '-' ? strtoul(end + 1, NULL, 10) : least);
-}
-
-static const char *status_text(enum tw_status status)
-{
-	const char *name = tw_status_name(status) + strlen("TW_");
-
-	return strncmp(name, "REDIS_", 6) ? name : name + 6;
-}
-
 /* Returns whether the status, and the error's text, are the expected ones. */
 static bool is_answer(enum tw_status status, const char *expected)
 {
-	const char *name = status_text(status);
+	const char *name = words_of_status(status);
 	size_t size = strlen(name);
 
 	if (strncmp(expected, name, size) != 0 || !strchr(" ", expected[size]))
@@ -405,8 +368,9 @@ static bool other_step(const char *expected)
 		pthread_join(talk.calls[--talk.begun].thread, NULL);
 		return is_answer(talk.calls[talk.begun].status, expected ? expected : "OK");
 	} else if (!strcmp(what, "took")) {
-		return talk.took >= length_read(words[1]) &&
-		       talk.took <= length_read(strchr(words[1], '-') + 1);
+		tw_duration most = length_read(words_cut(words[1], "-"));
+
+		return talk.took >= length_read(words[1]) && talk.took <= most;
 	} else if (!strcmp(what, "work")) {
 		worker_begin();
 	} else if (!strcmp(what, "stop")) {
@@ -445,7 +409,7 @@ static bool step_make(char *text, const char *expected)
 	size_t number;
 
 	strcpy(!strncmp(text, "open", 4) ? talk.opened : step, text);
-	words_cut(!strncmp(text, "open", 4) ? talk.opened : step);
+	word_count = words_split(!strncmp(text, "open", 4) ? talk.opened : step, words, WORDS);
 	if (server_step(text))
 		return true;
 	if (call_make(&status)) {
@@ -457,7 +421,7 @@ static bool step_make(char *text, const char *expected)
 	if (!strcmp(words[0], "asked"))
 		talk.asked[talk.server - servers] += number;
 	snprintf(talk.error.text, sizeof(talk.error.text), "%zu", number);
-	return is_number(number, expected);
+	return words_have_number(expected, number);
 }
 
 /* Copies the text with ports in place of their names. */
@@ -485,7 +449,6 @@ static void steps_make(const char *text, const char *file, int line)
 		char named[TEXT];
 		char step[TEXT];
 		char *expected;
-		size_t size;
 
 		text += strspn(text, " \n\t");
 		length = strcspn(text, ";");
@@ -494,18 +457,14 @@ static void steps_make(const char *text, const char *file, int line)
 		if (!*named)
 			continue;
 		ports_put(step, named);
-		size = strlen(step);
-		while (size && step[size - 1] == ' ')
+		/* A reply may end with a line's end. */
+		for (size_t size = strlen(step); size && step[size - 1] == ' ';)
 			step[--size] = '\0';
-		expected = strstr(step, " = ");
-		if (expected) {
-			*expected = '\0';
-			expected += strlen(" = ");
-		}
+		expected = words_cut(step, " = ");
 		if (!step_make(step, expected)) {
 			print_message("%s\n", all);
 			fail_msg("%s:%d: %s: %s, %s", file, line, named,
-				 status_text(talk.error.status), talk.error.text);
+				 words_of_status(talk.error.status), talk.error.text);
 		}
 	}
 }
@@ -535,28 +494,19 @@ static void talk_begin(void)
 	at_end(talk_end, &talk);
 }
 
-/* Runs the text with each choice of its alternatives. */
-static void text_run(const char *text, bool begins, const char *file, int line)
+struct place {
+	bool begins;
+	const char *file;
+	int line;
+};
+
+static void text_run(void *context, const char *text)
 {
-	const char *open = strchr(text, '{');
-	const char *close = open ? strchr(open, '}') : NULL;
-	char *chosen;
+	const struct place *place = context;
 
-	if (!close) {
-		if (begins)
-			talk_begin();
-		steps_make(text, file, line);
-		return;
-	}
-	for (const char *at = open; *at != '}';) {
-		size_t size = strcspn(++at, "|}");
-
-		assert(asprintf(&chosen, "%.*s%.*s%s", (int)(open - text), text, (int)size, at,
-				close + 1) > 0);
-		text_run(chosen, begins, file, line);
-		free(chosen);
-		at += size;
-	}
+	if (place->begins)
+		talk_begin();
+	steps_make(text, place->file, place->line);
 }
 
 void talk_run(bool begins, const char *file, int line, const char *format, ...)
@@ -567,7 +517,7 @@ void talk_run(bool begins, const char *file, int line, const char *format, ...)
 	va_start(arguments, format);
 	assert(vasprintf(&text, format, arguments) >= 0);
 	va_end(arguments);
-	text_run(text, begins, file, line);
+	words_choose(text, text_run, &(struct place){begins, file, line});
 	free(text);
 }
 
