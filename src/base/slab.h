@@ -31,9 +31,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "compiler.h"
 #include "list.h"
 #include "own_lock.h"
-#include "sanitizer.h"
 
 #define CACHE_LINE 64
 

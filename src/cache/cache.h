@@ -5,10 +5,10 @@
 
 #include <timingwheel/cache.h>
 
+#include "base/counter.h"
 #include "base/histogram.h"
-#include "base/limit.h"
-#include "shared.h"
 #include "shard.h"
+#include "shared.h"
 
 /* The loads of the cache's own loader that wait for the wheel's pool (load.c). */
 struct load_queue {

@@ -19,8 +19,8 @@
 #include <timingwheel/cache.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/list.h"
-#include "base/sanitizer.h"
 #include "pool.h"
 
 /* The thread sanitizer knows only atomics. */

@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/pages.h"
-#include "base/sanitizer.h"
 
 enum {
 	FINE_CLASSES = POOL_FINE / POOL_STEP,

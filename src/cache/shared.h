@@ -32,7 +32,7 @@
 
 #include "base/clock.h"
 #include "base/counter.h"
-#include "base/key_hash.h"
+#include "base/key.h"
 
 struct pool;
 

@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/sanitizer.h"
+#include "base/compiler.h"
+#include "base/key.h"
 #include "entry.h"
-#include "base/key_hash.h"
 
 /* At most BUCKET_USED_MOST slots of a bucket are used on average: with one more, and keys that come
  * and go, a miss searches a dozen buckets. */

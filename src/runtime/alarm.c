@@ -87,7 +87,7 @@
 #include "alarm.h"
 
 #include "base/clock.h"
-#include "base/inlined.h"
+#include "base/compiler.h"
 #include "base/thread.h"
 
 enum {

@@ -14,8 +14,8 @@
 
 #include <timingwheel/timingwheel.h>
 
+#include "base/counter.h"
 #include "base/inbox.h"
-#include "base/limit.h"
 #include "base/waiting.h"
 #include "cron/cron_search.h"
 #include "wheel/timer.h"

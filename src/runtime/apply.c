@@ -8,7 +8,7 @@
  * with its round. They come after the changes of alarms that were made before them, as drains and
  * the stop do. A stop has no place in the queue: it comes when the queue is empty.
  */
-#include "base/inlined.h"
+#include "base/compiler.h"
 #include "base/thread.h"
 #include "owner_state.h"
 

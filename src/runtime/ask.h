@@ -13,7 +13,7 @@
 
 #include "base/event_count.h"
 #include "base/fork_guard.h"
-#include "base/key_hash.h"
+#include "base/key.h"
 #include "owner_state.h"
 
 struct tw_wheel {

@@ -13,7 +13,7 @@
 #include <timingwheel/timingwheel.h>
 
 #include "alarm.h"
-#include "base/prefetch.h"
+#include "base/compiler.h"
 #include "base/slab.h"
 
 /* All handles of a wheel. */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/counter.h"
-#include "base/inlined.h"
 
 /* What a job needs from its begin to its end. All functions with a `work` are inlined: it stays in
  * registers. */

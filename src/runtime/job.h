@@ -11,10 +11,10 @@
 
 #include "alarm.h"
 #include "base/clock.h"
+#include "base/counter.h"
 #include "base/event_count.h"
 #include "base/fork_guard.h"
 #include "base/histogram.h"
-#include "base/limit.h"
 #include "base/thread.h"
 #include "handle.h"
 #include "wheel/timer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Alarms are taken from the inbox in batches, whose neighbours in the wheel are fetched together:
  * see pending.c. */
-#include "base/inlined.h"
+#include "base/compiler.h"
 #include "owner_state.h"
 
 static void owner_place(struct owner *owner, struct timer *timer)

@@ -14,7 +14,6 @@
 
 #include "alarm.h"
 #include "base/counter.h"
-#include "base/limit.h"
 #include "base/list.h"
 #include "handle.h"
 #include "job.h"

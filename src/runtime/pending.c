@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "base/prefetch.h"
+#include "base/compiler.h"
 
 enum { SWEEP_PREFETCH = 16 }; /* buckets ahead */
 

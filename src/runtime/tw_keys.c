@@ -8,7 +8,7 @@
  * published.
  */
 #include "ask.h"
-#include "base/inlined.h"
+#include "base/compiler.h"
 
 /* A command by key that is to be given. */
 struct order {

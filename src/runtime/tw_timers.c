@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "ask.h"
-#include "base/inlined.h"
+#include "base/compiler.h"
 #include "base/thread.h"
 
 /* What a new handle is made of. */

@@ -70,10 +70,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/compiler.h"
 #include "base/counter.h"
 #include "base/own_lock.h"
 #include "base/pages.h"
-#include "base/prefetch.h"
 #include "base/thread.h"
 #include "processor.h"
 

@@ -30,9 +30,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/compiler.h"
 #include "base/key.h"
 #include "base/pages.h"
-#include "base/prefetch.h"
 
 #undef HASH_KEYCMP
 #define HASH_KEYCMP(a, b, size) (!keys_are_equal(a, b, size))

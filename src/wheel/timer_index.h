@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/prefetch.h"
+#include "base/compiler.h"
 #include "timer.h"
 
 struct timer_index {

@@ -41,7 +41,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/prefetch.h"
+#include "base/compiler.h"
 #include "wheel_layout.h"
 
 /* In an ordered wheel these timers, re-filed or found due, count as one timer handled. */

@@ -15,7 +15,7 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include "base/prefetch.h"
+#include "base/compiler.h"
 #include "base/ticks.h"
 #include "timer.h"
 

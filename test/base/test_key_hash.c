@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "base/key_hash.h"
+#include "base/key.h"
 
 enum { LONGEST = 100 };
 

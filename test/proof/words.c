@@ -16,7 +16,6 @@
 
 #include "base/counter.h"
 #include "base/fork_guard.h"
-#include "base/limit.h"
 
 #ifndef THREADS
 #define THREADS 3

@@ -5,7 +5,7 @@
 #undef NDEBUG
 #include <assert.h>
 
-#include "base/sanitizer.h"
+#include "base/compiler.h"
 #include "cache/cache.h"
 
 /* ---- A shard, under its lock ---- */

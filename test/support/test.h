@@ -41,7 +41,7 @@
 #define assert_in_range assert_uint_in_range
 #endif
 
-#include "base/sanitizer.h"
+#include "base/compiler.h"
 
 #include "seed.h"
 #include "wait.h"

@@ -7,7 +7,7 @@
 
 #include "support/memory.h"
 
-#include "base/key_hash.h"
+#include "base/key.h"
 #include "wheel/timer_index.h"
 
 enum { LONGEST = 300 };

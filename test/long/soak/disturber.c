@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "disturber.h"
 
-#include "base/sanitizer.h"
+#include "base/compiler.h"
 #include "checks.h"
 #include "storm.h"
 #include "support/expect.h"

@@ -15,7 +15,7 @@
  * be busy; memory is not checked under a sanitizer, which has its own. The seed decides what the
  * threads draw, though not when. The last line is "N passed, N failed".
  */
-#include "base/sanitizer.h"
+#include "base/compiler.h"
 #include "checks.h"
 #include "disturber.h"
 #include "support/expect.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/sanitizer.h"
+#include "base/compiler.h"
 #include "scheduler.h"
 
 enum {

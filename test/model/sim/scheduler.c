@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/sanitizer.h"
+#include "base/compiler.h"
 #include "base/xorshift.h"
 #include "stack.h"
 

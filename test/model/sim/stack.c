@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/sanitizer.h"
+#include "base/compiler.h"
 
 #if SANITIZER_ADDRESS
 #include <sanitizer/asan_interface.h>

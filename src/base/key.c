@@ -11,7 +11,7 @@
  * A product loses its input where one factor is 0. That needs a key word equal to a secret word: a
  * chance of 1 in 2^64 for each word, for somebody who does not know the seed.
  */
-#include "key_hash.h"
+#include "key.h"
 
 #include <pthread.h>
 #include <sys/random.h>
