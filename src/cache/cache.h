@@ -136,9 +136,10 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 
 /* ---- Lookups (lookup.c) ---- */
 
-/* Returns the key's entry, pinned, if it may be read, absences too, or NULL. A use. */
-struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
-				  size_t key_size);
+/* Sets *value to the key's value, pinned, or NULL. Returns false if there is nothing to be read, an
+ * absence neither. What is found is used, counted, and loaded again if it is old. */
+bool cache_find(struct tw_cache *cache, struct caller *caller, uint64_t hash, const void *key,
+		size_t key_size, const struct tw_cache_entry **value);
 
 /*
  * ---- Loads (load.c) ----

@@ -22,79 +22,44 @@
  */
 #include "cache.h"
 
-enum { CELLS_A_STEP = 32 };
-
-/* A move has a pinned entry. */
-struct move {
-	struct tw_cache_entry *entry;
-	uint64_t hash;
-};
-
-/* Pins the entries in up to CELLS_A_STEP cells of a page whose bits are set, and clears these.
- * Returns how many. */
-static unsigned moves_find(struct tw_cache *cache, const struct pool_page *page,
-			   uint64_t cells[POOL_WORDS], struct move *moves)
+/* Moves a pinned entry if it is linked, pinned by this alone and not adopted, and unpins it.
+ * Returns false if out of memory. */
+static bool cache_move(struct tw_cache *cache, struct tw_cache_entry *entry)
 {
-	unsigned found = 0;
+	uint64_t hash = key_hash_wide(&cache->shared.seed, entry_key(entry), entry->key_size);
+	struct shard *shard = cache_shard(cache, hash);
+	struct tw_cache_entry *copy = NULL;
+	_Atomic uint64_t *slot;
 
-	for (unsigned word = 0; word < POOL_WORDS; word++)
-		for (; cells[word] != 0 && found < CELLS_A_STEP; cells[word] &= cells[word] - 1) {
-			unsigned bit = (unsigned)__builtin_ctzll(cells[word]);
-			struct tw_cache_entry *entry = page_cell(page, word * 64 + bit);
-
-			if (!entry_try_pin(entry))
-				continue;
-			moves[found++] = (struct move){entry, key_hash_wide(&cache->shared.seed,
-									    entry_key(entry),
-									    entry->key_size)};
-		}
-	return found;
-}
-
-/* Moves an entry that is linked. Returns false if out of memory. */
-static bool entry_move(struct shard *shard, struct tw_cache_entry *entry, _Atomic uint64_t *slot)
-	HOLDS(shard->lock)
-{
-	struct tw_cache_entry *copy = entry_copy(
-		spare_take(&shard->spare, shard->shared->pool, pool_class_of(entry)->size), entry);
-
+	shard_prefetch_bucket(shard, hash);
+	shard_begin(shard);
+	slot = table_find_address(shard->table, hash, entry);
+	if (slot && ((entry->kind & ENTRY_ADOPTED) || entry_pins(entry) > 1))
+		slot = NULL;
+	if (slot)
+		copy = entry_copy(
+			spare_take(&shard->spare, shard->shared->pool, pool_class_of(entry)->size),
+			entry);
 	if (copy)
 		shard_move(shard, slot, entry, copy);
-	return copy;
-}
-
-/* Moves an entry if it is still linked, pinned by this alone and not adopted, and unpins it.
- * Returns false if out of memory. */
-static bool move_do(struct tw_cache *cache, const struct move *move)
-{
-	struct shard *shard = cache_shard(cache, move->hash);
-	_Atomic uint64_t *slot;
-	bool is_done = true;
-
-	shard_begin(shard);
-	slot = table_find_address(shard->table, move->hash, move->entry);
-	if (slot && !(move->entry->kind & ENTRY_ADOPTED) && entry_pins(move->entry) == 1)
-		is_done = entry_move(shard, move->entry, slot);
 	(void)shard_end(shard);
-	entry_unpin(move->entry);
-	return is_done;
+	tw_cache_entry_release(entry);
+	return copy || !slot;
 }
 
 /* Moves the entries in the cells of a page whose bits are set. Returns false if out of memory. */
 static bool cache_empty_page(struct tw_cache *cache, const struct pool_page *page,
 			     uint64_t cells[POOL_WORDS])
 {
-	struct move moves[CELLS_A_STEP];
-	bool is_done = true;
-	unsigned found;
+	for (unsigned word = 0; word < POOL_WORDS; word++)
+		for (; cells[word] != 0; cells[word] &= cells[word] - 1) {
+			unsigned bit = (unsigned)__builtin_ctzll(cells[word]);
+			struct tw_cache_entry *entry = page_cell(page, word * 64 + bit);
 
-	while (is_done && (found = moves_find(cache, page, cells, moves)) > 0) {
-		for (unsigned i = 0; i < found; i++)
-			shard_prefetch_bucket(cache_shard(cache, moves[i].hash), moves[i].hash);
-		for (unsigned i = 0; i < found; i++)
-			is_done &= move_do(cache, &moves[i]);
-	}
-	return is_done;
+			if (entry_try_pin(entry) && !cache_move(cache, entry))
+				return false;
+		}
+	return true;
 }
 
 bool cache_compact(struct tw_cache *cache, size_t bytes, bool at_rest)

@@ -212,15 +212,6 @@ void entry_let_go(struct tw_cache_entry *entry, bool frees_value)
 	entry_free(entry);
 }
 
-void entry_unpin(struct tw_cache_entry *entry)
-{
-	if (!entry_give_up(entry))
-		return;
-	pool_count_pinned(entry, false);
-	entry->next_freed = NULL;
-	entry_free(entry);
-}
-
 bool entry_unpin_quietly(struct tw_cache_entry *entry)
 {
 	struct pool *pool = pool_of(entry);
@@ -257,10 +248,15 @@ const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *ent
 	return entry;
 }
 
-void tw_cache_entry_release(const struct tw_cache_entry *entry)
+void tw_cache_entry_release(const struct tw_cache_entry *pinned)
 {
-	if (entry)
-		entry_unpin((struct tw_cache_entry *)entry);
+	struct tw_cache_entry *entry = (struct tw_cache_entry *)pinned;
+
+	if (!entry || !entry_give_up(entry))
+		return;
+	pool_count_pinned(entry, false);
+	entry->next_freed = NULL;
+	entry_free(entry);
 }
 
 /* ---- Values too large for a cell ---- */

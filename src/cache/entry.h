@@ -484,8 +484,6 @@ static inline bool entry_try_pin(struct tw_cache_entry *entry)
 	return false;
 }
 
-/* Gives up a pin. The last reference frees the entry. */
-void entry_unpin(struct tw_cache_entry *entry);
 /* Gives up a pin in a call that must not call functions of the program. Returns true if the entry
  * is to be freed by another call: the caller asks for maintenance. */
 bool entry_unpin_quietly(struct tw_cache_entry *entry);

@@ -165,12 +165,38 @@ static struct tw_cache_entry *cache_find_at(struct tw_cache *cache, struct look 
 	return NULL;
 }
 
-struct tw_cache_entry *cache_find(struct tw_cache *cache, uint64_t hash, const void *key,
-				  size_t key_size)
+/*
+ * Looks a key up by a pin, at a coarse time that was read in this call. Sets *value to its value,
+ * pinned, or to NULL. Returns whether there is an entry, which is an absence if it has no value. A
+ * use counts what is found, and loads it again if it is old.
+ */
+static bool cache_find_value(struct tw_cache *cache, struct caller *caller, struct look *look,
+			     tw_duration coarse, const void *key, size_t key_size, bool is_use,
+			     const struct tw_cache_entry **value)
+{
+	struct tw_cache_entry *entry = cache_find_at(cache, look, coarse, key, key_size, is_use);
+
+	*value = entry;
+	if (!entry)
+		return false;
+	if (is_use)
+		(void)caller_count_find(caller, true, entry->kind);
+	if (is_use && entry_wants_refresh(entry, coarse))
+		cache_refresh(cache, look->hash, key, key_size);
+	if (entry->kind & ENTRY_ABSENT) {
+		cache_unpin(cache, entry);
+		*value = NULL;
+	}
+	return true;
+}
+
+bool cache_find(struct tw_cache *cache, struct caller *caller, uint64_t hash, const void *key,
+		size_t key_size, const struct tw_cache_entry **value)
 {
 	struct look look = {.shard = cache_shard(cache, hash), .hash = hash};
 
-	return cache_find_at(cache, &look, shared_coarse_now(&cache->shared), key, key_size, true);
+	return cache_find_value(cache, caller, &look, shared_coarse_now(&cache->shared), key,
+				key_size, true, value);
 }
 
 /* ---- One key ---- */
@@ -193,35 +219,23 @@ static size_t get_copied(const struct get *get)
 	return get->size < get->capacity ? get->size : get->capacity;
 }
 
-/* Counts what was found, and loads it again if it is old. */
-static enum tw_status get_count(const struct get *get, const struct look *look, bool is_there,
-				unsigned kind, bool is_old)
-{
-	enum tw_status status = caller_count_find(get->caller, is_there, kind);
-
-	if (is_old)
-		cache_refresh(get->cache, look->hash, get->key, get->key_size);
-	if (status == TW_OK && get->size > get->capacity)
-		status = TW_TRUNCATED;
-	return status;
-}
-
 /* Gets a value by a pin. */
 static __attribute__((noinline)) enum tw_status get_pinned(struct get *get, struct look *look)
 {
-	struct tw_cache_entry *entry =
-		cache_find_at(get->cache, look, get->coarse, get->key, get->key_size, true);
-	enum tw_status status;
+	const struct tw_cache_entry *entry;
 	const void *value;
 
+	get->size = 0;
+	if (!cache_find_value(get->cache, get->caller, look, get->coarse, get->key, get->key_size,
+			      true, &entry))
+		return caller_count_find(get->caller, false, 0);
 	if (!entry)
-		return get_count(get, look, false, 0, false);
+		return TW_NOT_FOUND;
 	value = entry_value(entry, &get->size);
-	status = get_count(get, look, true, entry->kind, entry_wants_refresh(entry, get->coarse));
 	if (get_copied(get) > 0)
 		memcpy(get->buffer, value, get_copied(get));
-	cache_unpin(get->cache, entry);
-	return status;
+	cache_unpin(get->cache, (struct tw_cache_entry *)entry);
+	return get->size > get->capacity ? TW_TRUNCATED : TW_OK;
 }
 
 /* Tries to copy what the look is at, a plain value far from its deadline, to `copy`. Returns false
@@ -261,20 +275,20 @@ static __attribute__((noinline)) enum tw_status get_hashed(struct get *get, uint
 		bool is_old;
 		bool holds;
 
-		if (!get_try_copy(get, &look, &kind, &is_old, copy, &holds)) {
-			get->size = 0;
+		if (!get_try_copy(get, &look, &kind, &is_old, copy, &holds))
 			return get_pinned(get, &look);
-		}
 		if (!holds)
 			continue;
 		policy_use(&look.shard->policy, look.entry);
-		status = get_count(get, &look, true, kind, is_old);
+		status = caller_count_find(get->caller, true, kind);
+		if (is_old)
+			cache_refresh(get->cache, hash, get->key, get->key_size);
 		if (get_copied(get) > 0)
 			memcpy(get->buffer, copy, get_copied(get));
-		return status;
+		return get->size > get->capacity ? TW_TRUNCATED : status;
 	}
 	get->size = 0;
-	return get_count(get, &look, false, 0, false);
+	return caller_count_find(get->caller, false, 0);
 }
 
 /* Gets a key, whatever is asked. `glance` has not found it, or is NULL. After a glance the buffer
@@ -372,11 +386,9 @@ static __attribute__((noinline)) enum tw_status cache_acquire_any(
 	const struct tw_cache_entry **entry)
 {
 	bool is_use = !(flags & TW_CACHE_NO_USE);
-	struct tw_cache_entry *found;
 	struct caller *caller;
 	enum tw_status status;
 	struct look look;
-	tw_duration coarse;
 
 	if (!entry)
 		return TW_INVALID;
@@ -388,20 +400,11 @@ static __attribute__((noinline)) enum tw_status cache_acquire_any(
 		return status;
 	look.hash = key_hash_wide(&cache->shared.seed, key, key_size);
 	look.shard = cache_shard(cache, look.hash);
-	coarse = shared_coarse_now(&cache->shared);
-	found = cache_find_at(cache, &look, coarse, key, key_size, is_use);
-	if (is_use)
-		(void)caller_count_find(caller, found, found ? found->kind : 0);
-	if (!found)
-		return TW_NOT_FOUND;
-	if (is_use && entry_wants_refresh(found, coarse))
-		cache_refresh(cache, look.hash, key, key_size);
-	if (found->kind & ENTRY_ABSENT) {
-		cache_unpin(cache, found);
-		return TW_NOT_FOUND;
-	}
-	*entry = found;
-	return TW_OK;
+	if (!cache_find_value(cache, caller, &look, shared_coarse_now(&cache->shared), key,
+			      key_size, is_use, entry) &&
+	    is_use)
+		(void)caller_count_find(caller, false, 0);
+	return *entry ? TW_OK : TW_NOT_FOUND;
 }
 
 enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t key_size,

@@ -7,7 +7,7 @@
  * A region belongs to one class for ever. The place of its first page has the region's head, with
  * what the pool knows of its pages; so an address leads to its class, its page and its pool. A page
  * whose last cell comes back stays resident if few are empty; else it goes back to the system, and
- * is used again before a new page is.
+ * rests with those that were never used.
  *
  * Readers may look at any cell at any time (lookup.c). So a page that goes back must not begin its
  * lives again: `floor` remembers the latest that it had, and a fence stands before the zeros. A
@@ -193,7 +193,7 @@ static void pool_count_free(struct pool *pool, struct pool_class *class, int64_t
 	pool->free += (uint64_t)(cells * (int64_t) class->size);
 }
 
-/* Returns whether one more region was mapped. */
+/* Maps a region, whose pages rest. Returns false if out of memory. */
 static bool pool_add_region(struct pool *pool, struct pool_class *class)
 {
 	struct pool_region *region = pages_map_aligned(POOL_REGION, POOL_REGION);
@@ -207,25 +207,17 @@ static bool pool_add_region(struct pool *pool, struct pool_class *class)
 	region->class = class;
 	region->next = pool->regions;
 	pool->regions = region;
-	class->fresh = &region->pages[1];
-	class->fresh_count = (unsigned)pages - 1;
+	/* The first one's place has the head. */
+	for (size_t i = 1; i < pages; i++) {
+		struct pool_page *page = &region->pages[i];
+
+		for (unsigned k = 0; k < (class->cells + 63) / 64; k++)
+			page->free[k] = UINT64_MAX >> (class->cells < 64 ? 64 - class->cells : 0);
+		list_append(&class->resting, &page->link);
+	}
 	pool->memory +=
 		(sizeof(*region) + pages * sizeof(struct pool_page) + LEAF - 1) / LEAF * LEAF;
 	return true;
-}
-
-/* Returns a page that was never used, or NULL if out of memory. */
-static struct pool_page *pool_fresh_page(struct pool *pool, struct pool_class *class)
-{
-	struct pool_page *page;
-
-	if (class->fresh_count == 0 && !pool_add_region(pool, class))
-		return NULL;
-	class->fresh_count--;
-	page = class->fresh++;
-	for (unsigned i = 0; i < (class->cells + 63) / 64; i++)
-		page->free[i] = UINT64_MAX >> (class->cells < 64 ? 64 - class->cells : 0);
-	return page;
 }
 
 /* Puts a page without taken cells in front of those of its class. Returns false if out of
@@ -233,21 +225,17 @@ static struct pool_page *pool_fresh_page(struct pool *pool, struct pool_class *c
 static bool pool_add_page(struct pool *pool, struct pool_class *class)
 {
 	struct list *link = list_take_first(&class->empty);
-	struct pool_page *page;
 
 	if (link) {
-		page = list_entry(link, struct pool_page, link);
 		pool->empty -= class_page_bytes(class);
 	} else {
-		link = list_take_first(&class->resting);
-		page = link ? list_entry(link, struct pool_page, link)
-			    : pool_fresh_page(pool, class);
-		if (!page)
+		if (list_is_empty(&class->resting) && !pool_add_region(pool, class))
 			return false;
+		link = list_take_first(&class->resting);
 		pool->memory += class_page_bytes(class);
 	}
 	pool_count_free(pool, class, class->cells);
-	list_append(class->pages.next, &page->link);
+	list_append(class->pages.next, link);
 	return true;
 }
 

@@ -48,10 +48,8 @@ struct pool_page {
 struct pool_class {
 	struct list pages;   /* with something taken and something free */
 	struct list empty;   /* with nothing taken */
-	struct list resting; /* with nothing taken, and given back to the system */
-	struct pool_page *fresh;
-	unsigned fresh_count; /* pages from `fresh` on that were never used */
-	uint64_t free;        /* cells in `pages` */
+	struct list resting; /* never used, or with nothing taken and given back to the system */
+	uint64_t free;       /* cells in `pages` */
 	/* Constant. */
 	unsigned number;
 	unsigned shift;

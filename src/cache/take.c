@@ -30,21 +30,11 @@ enum take_next { TAKE_ENDS, TAKE_WAITS, TAKE_LOADS };
 /* Looks the key up, and counts what it finds. Returns false if it is to be loaded. */
 static bool take_look(struct take *take)
 {
-	struct tw_cache_entry *there =
-		cache_find(take->cache, take->hash, take->key, take->key_size);
+	bool is_there = cache_find(take->cache, take->caller, take->hash, take->key, take->key_size,
+				   &take->entry);
 
-	if (!there)
-		return false;
-	take->status = caller_count_find(take->caller, true, there->kind);
-	/* The clock is read for those alone that age. */
-	if ((there->kind & ENTRY_AGING) &&
-	    entry_wants_refresh(there, shared_coarse_now(&take->cache->shared)))
-		cache_refresh(take->cache, take->hash, take->key, take->key_size);
-	if (take->status == TW_OK)
-		take->entry = there;
-	else
-		cache_unpin(take->cache, there);
-	return true;
+	take->status = take->entry ? TW_OK : TW_NOT_FOUND;
+	return is_there;
 }
 
 /* Between begin and end: does what take_look() does, which most keys that were not found before the
