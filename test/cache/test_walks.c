@@ -7,26 +7,15 @@
 
 #include "support/cache_recorder.h"
 
-#include "cache/cache.h" /* for reading tables */
-
-enum { STAYING = 500, COMING = 4000, TABLES = TEST_SHARE_OF(500) };
+enum { STAYING = 500, COMING = 4000, ROUNDS = TEST_SHARE_OF(80) };
 
 struct walks {
 	struct tw_cache *cache;
+	atomic_int rounds; /* in each of these the table grows and shrinks */
 	atomic_bool is_over;
 	uint64_t seed;
 	int visits[STAYING];
 };
-
-static uint64_t tables_of(struct shard *shard)
-{
-	uint64_t tables;
-
-	turn_lock_take(&shard->lock);
-	tables = shard->tables;
-	turn_lock_let_go(&shard->lock);
-	return tables;
-}
 
 static void set(struct tw_cache *cache, uint64_t key, uint64_t value)
 {
@@ -40,6 +29,7 @@ static void *change(void *argument)
 	struct random random = random_from(walks->seed, 1);
 
 	for (uint64_t round = 0; !atomic_load(&walks->is_over); round++) {
+		atomic_fetch_add(&walks->rounds, 1);
 		for (uint64_t i = 0; i < COMING; i++)
 			set(walks->cache, STAYING + i, round);
 		for (uint64_t i = 0; i < STAYING; i++)
@@ -82,11 +72,10 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 
 CACHED_QUIET(inline, each_meets_what_stays_once, TW_HOUR, .shards = 1)
 {
-	struct shard *shard = &recorder->cache->shards[0];
 	struct walks walks;
 	pthread_t thread = walks_begin(&walks, recorder->cache);
 
-	while (tables_of(shard) < TABLES) {
+	while (atomic_load(&walks.rounds) < ROUNDS) {
 		memset(walks.visits, 0, sizeof(walks.visits));
 		assert_status(tw_cache_each(recorder->cache, visit, &walks), TW_OK);
 		for (int key = 0; key < STAYING; key++)
