@@ -6,8 +6,7 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
-#include "support/cache_source.h"
+#include "support/cache_script.h"
 
 #include "cache/cache.h" /* for reading the uses */
 
@@ -22,100 +21,26 @@ static struct cache_recorder *open_limited(const struct variant *variant,
 								  .shards = 1});
 }
 
-static void use_by_get(struct cache_recorder *recorder)
-{
-	assert_status(cache_get(recorder, "a"), TW_OK);
-}
+CACHE_SCRIPT(
+	inline_and_threads, every_kind_of_use_keeps_an_entry, TW_HOUR,
+	"letters abc; {get a|acquire a|many a|take a|touch a 1h|set a a|replace a a 1h} = any; letters de;"
+	"get b = NOT_FOUND; get c = NOT_FOUND; get a = a",
+	.policy = TW_POLICY_LRU, .max_entries = 3, .shards = 1)
 
-static void use_by_acquire(struct cache_recorder *recorder)
-{
-	tw_cache_entry_release(cache_pinned(recorder, "a"));
-}
-
-static void use_by_get_many(struct cache_recorder *recorder)
-{
-	struct tw_cache_lookup item = {"a", 1, NULL, 0, 0, TW_OK};
-
-	assert_status(tw_cache_get_many(recorder->cache, &item, 1, NULL), TW_OK);
-}
-
-static void use_by_take(struct cache_recorder *recorder)
-{
-	struct source source;
-
-	source_open(&source, "loaded");
-	assert_taken(recorder, "a", &source, "a");
-}
-
-static void use_by_touch(struct cache_recorder *recorder)
-{
-	assert_status(touch_key(recorder->cache, "a", 1, TW_HOUR), TW_OK);
-}
-
-static void use_by_set(struct cache_recorder *recorder)
-{
-	cache_set(recorder, "a", "a");
-}
-
-static void use_by_replace(struct cache_recorder *recorder)
-{
-	assert_status(put_replaced(recorder->cache, "a", 1, "a", 1, TW_HOUR), TW_OK);
-}
-
-TEST(inline_and_threads, every_kind_of_use_keeps_an_entry)
-{
-	static void (*const uses[])(struct cache_recorder *) = {
-		use_by_get,   use_by_acquire, use_by_get_many, use_by_take,
-		use_by_touch, use_by_set,     use_by_replace,
-	};
-
-	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
-		struct cache_recorder *recorder = open_limited(*state, TW_POLICY_LRU, 3, 0);
-
-		cache_set_letters(recorder, "abc");
-		uses[i](recorder);
-		cache_set_letters(recorder, "de");
-		assert_holds_none(recorder, "b");
-		assert_holds_none(recorder, "c");
-		assert_holds(recorder, "a", "a");
-		cache_recorder_close(recorder);
-	}
-}
-
-static int visit_nothing(void *context, const struct tw_cache_entry *entry)
-{
-	return 1;
-}
-
-static void get_byte(struct cache_recorder *recorder, const char *key, char byte)
-{
-	char got = 0;
-
-	assert_status(tw_cache_get(recorder->cache, key, strlen(key), &got, 1, NULL), TW_OK);
-	assert_int_equal(got, byte);
-}
+CACHE_SCRIPT(inline_and_threads, visits_and_failures_are_no_use, TW_HOUR,
+	     "letters abc; each = a b c; set a a 0 = INVALID; get none = NOT_FOUND; set d d;"
+	     "get a = NOT_FOUND",
+	     .policy = TW_POLICY_LRU, .max_entries = 3, .shards = 1)
 
 /* Such lookups have a path of their own. */
-TEST(inline_and_threads, gets_of_usual_keys_are_uses)
-{
-	for (int policy = 0; policy < 2; policy++) {
-		struct cache_recorder *recorder =
-			open_limited(*state, (enum tw_cache_policy)policy, 3, 0);
-
-		cache_set(recorder, "key of a", "a");
-		cache_set(recorder, "key of b", "b");
-		cache_set(recorder, "key of c", "c");
-		for (int uses = 0; uses < 2; uses++) {
-			get_byte(recorder, "key of a", 'a');
-			get_byte(recorder, "key of b", 'b');
-		}
-		cache_set(recorder, "key of d", "d");
-		assert_holds_none(recorder, "key of c");
-		assert_holds(recorder, "key of a", "a");
-		assert_holds(recorder, "key of b", "b");
-		cache_recorder_close(recorder);
-	}
-}
+#define LOOK "get 'key of a' = a; get 'key of b' = b;"
+#define USUAL                                                             \
+	"set 'key of a' a; set 'key of b' b; set 'key of c' c;" LOOK LOOK \
+	"set 'key of d' d; get 'key of c' = NOT_FOUND;" LOOK
+CACHE_SCRIPT(inline_and_threads, gets_of_usual_keys_are_uses_by_lru, TW_HOUR, USUAL,
+	     .policy = TW_POLICY_LRU, .max_entries = 3, .shards = 1)
+CACHE_SCRIPT(inline_and_threads, gets_of_usual_keys_are_uses_by_s3fifo, TW_HOUR, USUAL,
+	     .policy = TW_POLICY_S3FIFO, .max_entries = 3, .shards = 1)
 
 /* An eviction examines only some entries: the others keep their uses. */
 TEST(inline, eviction_is_short_where_all_is_used)
@@ -155,17 +80,6 @@ CACHED_BY(inline, eviction_that_may_look_no_more_takes_a_key_that_was_used_once,
 	victim = policy_victim(&shard->policy, true, NULL, &looks);
 	assert_value(victim, "a");
 	assert_int_equal(looks, 0);
-}
-
-CACHED_BY(inline_and_threads, visits_and_failures_are_no_use,
-	  open_limited(*state, TW_POLICY_LRU, 3, 0))
-{
-	cache_set_letters(recorder, "abc");
-	assert_status(tw_cache_each(recorder->cache, visit_nothing, NULL), TW_OK);
-	assert_status(tw_cache_set_with_expire(recorder->cache, "a", 1, "a", 1, 0), TW_INVALID);
-	assert_holds_none(recorder, "none");
-	cache_set(recorder, "d", "d");
-	assert_holds_none(recorder, "a");
 }
 
 static uint64_t weigh_by_first_byte(void *context, const void *key, size_t key_size,

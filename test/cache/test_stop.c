@@ -6,7 +6,7 @@
 #include "support/test.h"
 
 #include "support/cache_calls.h"
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/cache_source.h"
 
 static int visit_none(void *context, const struct tw_cache_entry *entry)
@@ -79,19 +79,10 @@ CACHED(inline_and_threads, sliding_cache_answers_closed_too, TW_HOUR, .idle = TW
 	assert_all_is_closed(recorder->cache);
 }
 
-CACHED(inline_and_threads, takes_that_wait_are_woken_and_the_load_goes_on, TW_HOUR)
-{
-	struct load load;
-
-	source_open(&load.source, "loaded");
-	load_start(&load, recorder, "key");
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_takers_end(load.others, TW_CLOSED, NULL);
-	gate_open(&load.source.gate);
-	assert_taker_ends(&load.first, TW_OK, "loaded");
-	/* It was not kept. */
-	assert_int_equal(cache_stats(recorder).inserts, 0);
-}
+/* What was loaded is not kept. */
+CACHE_SCRIPT(inline_and_threads, takes_that_wait_are_woken_and_the_load_goes_on, TW_HOUR,
+	     "source loaded gated; begin a take key; reached; begin 20 b take key;"
+	     "await load_waits 20; stop; ended b = CLOSED; go; ended a = loaded; inserts = 0")
 
 CACHED(inline_and_threads, entries_expire_and_are_reported_after_the_stop, TW_HOUR)
 {

@@ -10,7 +10,7 @@
 #include "gate.h"
 #include "words.h"
 
-enum { SOURCES = 2, ASIDES = 16, THREADS = 20, WORDS = 12, TEXT = 1200, STEP = 3000 };
+enum { SOURCES = 2, ASIDES = 16, THREADS = 100, WORDS = 12, TEXT = 400, STEP = 3000 };
 
 struct source_of {
 	char value[TEXT];
@@ -174,6 +174,8 @@ static enum tw_status call_get(struct call *call)
 			      sizeof(buffer), &size);
 	if (status == TW_OK)
 		snprintf(call->answer, TEXT, "%.*s", (int)size, buffer);
+	else if (size)
+		strcpy(call->answer, "a size without a value");
 	return status;
 }
 
@@ -254,10 +256,9 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 	while (*at && strncmp(at, key, size) < 0)
 		at += strcspn(at, " ") + (strchr(at, ' ') != NULL);
 	strcpy(rest, at);
-	if (!*rest && at > call->answer)
-		snprintf(at, 100, " %.*s", (int)size, key);
-	else
-		snprintf(at, TEXT / 2, "%.*s%s%.500s", (int)size, key, *rest ? " " : "", rest);
+	at += sprintf(at, "%s%.*s", !*rest && at > call->answer ? " " : "", (int)size, key);
+	if (*rest)
+		sprintf(at, " %s", rest);
 	return 1;
 }
 
