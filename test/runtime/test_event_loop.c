@@ -2,7 +2,7 @@
 /* A wheel is driven from an event loop: tw_fd becomes readable when there is something to do. */
 #include "support/test.h"
 
-#include "support/recorder.h"
+#include "support/script.h"
 #include "support/stats.h"
 
 #include <poll.h>
@@ -70,14 +70,34 @@ static void set_key(struct loop *loop, const char *key, tw_duration delay)
 	assert_int_equal(tw_set_timer(loop->wheel, key, 1, NULL, delay), TW_OK);
 }
 
-LOOP(command_makes_the_descriptor_readable_and_poll_makes_it_quiet, TW_CLOCK_MANUAL)
-{
-	assert_int_equal(is_readable(loop, 0), 0);
-	set_key(loop, "a", TW_SECOND);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-}
+SCRIPT(inline, command_makes_the_descriptor_readable_and_poll_makes_it_quiet,
+       "rings = quiet; set a 1000; rings; poll = any; rings = quiet")
+
+/* The task that polls runs in a call other than tw_poll. */
+SCRIPT(inline, descriptor_rings_after_an_inner_loop_of_any_drive,
+       "rings = quiet; in p: poll = INVALID; after p 0; idle -> p@0; poll = never; rings = quiet;"
+       "in q: poll = INVALID; after q 0; idle -> q@0; set a 1; rings; poll = 1; rings = quiet")
+
+SCRIPT(inline, poll_of_a_stopped_wheel_answers_closed_also_in_a_task,
+       "in p: stop, poll = CLOSED; after p 0; poll = CLOSED -> p@0")
+
+SCRIPT(inline, command_given_before_the_descriptor_was_asked_for_is_not_missed, "set a 2; rings")
+
+SCRIPT(inline, stop_and_reset_of_a_handle_make_it_readable,
+       "rings = quiet; after p 1h; poll = any; reset p 60000; rings; poll = any;"
+       "rings = quiet; stop p; rings")
+
+SCRIPT(inline, alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner,
+       "rings = quiet; alarm x; set x 1000; rings; poll = any; stop x; set x 1000; rings = quiet;"
+       "stop x; set x 2000; rings = quiet; stop x; set x 9000; rings = quiet; stop x; set x 999;"
+       "rings; destroy x")
+
+/* A call that sets a timer rings: its deadline may be the first. So does a command before a
+ * question. */
+SCRIPT(inline, question_does_not_make_it_readable,
+       "rings = quiet; set k 1h; poll = any; rings = quiet; left k = any; take k = k;"
+       "rings = quiet; add n 1000; rings; poll = any; rings = quiet; set m 1000; left m = any;"
+       "rings")
 
 /* An inner loop, such as a dialog's, has the program's descriptors. */
 static void run_inner_loop(void *argument)
@@ -103,52 +123,6 @@ LOOP(loop_inside_a_task_sleeps_until_the_task_returns, TW_CLOCK_MONOTONIC)
 		assert_int_equal(is_readable(loop, LONG_MS), 1);
 		assert_status(tw_poll(loop->wheel, NULL), TW_OK);
 	}
-}
-
-static void poll_in_task(void *argument)
-{
-	struct loop *loop = argument;
-
-	assert_status(tw_poll(loop->wheel, NULL), TW_INVALID);
-	loop->inner_loops++;
-}
-
-/* The task that polls runs in a call other than tw_poll. */
-LOOP(descriptor_rings_after_an_inner_loop_of_any_drive, TW_CLOCK_MANUAL)
-{
-	assert_status(tw_after_func(loop->wheel, 0, poll_in_task, loop, NULL), TW_OK);
-	assert_status(tw_wait_idle(loop->wheel), TW_OK);
-	assert_int_equal(loop->inner_loops, 1);
-	assert_status(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	assert_status(tw_after_func(loop->wheel, 0, poll_in_task, loop, NULL), TW_OK);
-	assert_status(tw_wait_idle(loop->wheel), TW_OK);
-	assert_int_equal(loop->inner_loops, 2);
-	set_key(loop, "a", TW_MILLISECOND);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_status(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-}
-
-static void poll_after_stop(void *argument)
-{
-	struct loop *loop = argument;
-	tw_duration until = 7;
-
-	assert_status(tw_stop(loop->wheel), TW_OK);
-	assert_status(tw_poll(loop->wheel, &until), TW_CLOSED);
-	assert_int_equal(until, 7);
-	loop->inner_loops++;
-}
-
-LOOP(poll_of_a_stopped_wheel_answers_closed_also_in_a_task, TW_CLOCK_MANUAL)
-{
-	tw_duration until = 7;
-
-	assert_status(tw_after_func(loop->wheel, 0, poll_after_stop, loop, NULL), TW_OK);
-	assert_status(tw_poll(loop->wheel, &until), TW_CLOSED);
-	assert_int_equal(until, 7);
-	assert_int_equal(loop->inner_loops, 1);
 }
 
 /* Returns the lowest free descriptor. */
@@ -244,20 +218,6 @@ LOOP(descriptor_asked_for_again_still_rings_for_work_left, TW_CLOCK_MONOTONIC)
 	}
 }
 
-TEST(once, command_given_before_the_descriptor_was_asked_for_is_not_missed)
-{
-	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
-	struct loop loop = {0};
-
-	options.context = &loop;
-	assert_int_equal(tw_create(&loop.wheel, TW_MILLISECOND, 64, count_fired, &options), TW_OK);
-	set_key(&loop, "a", 2 * TW_MILLISECOND);
-	loop.descriptor = tw_fd(loop.wheel);
-	assert_int_equal(is_readable(&loop, 0), 1);
-	assert_int_equal(tw_fd(loop.wheel), loop.descriptor);
-	tw_destroy(loop.wheel);
-}
-
 TEST(once, deadline_makes_the_descriptor_readable_in_epoll)
 {
 	enum tw_clock clocks[] = {TW_CLOCK_MONOTONIC, TW_CLOCK_BOOTTIME};
@@ -309,20 +269,6 @@ LOOP(command_of_another_thread_ends_the_sleep, TW_CLOCK_MONOTONIC)
 
 static void ignore_run(void *argument)
 {
-}
-
-LOOP(stop_and_reset_of_a_handle_make_it_readable, TW_CLOCK_MANUAL)
-{
-	struct tw_timer timer;
-
-	assert_int_equal(tw_after_func(loop->wheel, TW_HOUR, ignore_run, NULL, &timer), TW_OK);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(tw_timer_reset(loop->wheel, timer, TW_MINUTE), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	assert_int_equal(tw_timer_stop(loop->wheel, timer), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
 }
 
 /* Stops wait for the owner in several places, and it looks into each. */
@@ -393,25 +339,6 @@ LOOP(stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not, TW_CLOC
 	assert_int_equal(tw_pending(loop->wheel), 0);
 }
 
-LOOP(alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_sooner, TW_CLOCK_MANUAL)
-{
-	struct tw_alarm alarm;
-
-	assert_int_equal(tw_alarm_init(loop->wheel, &alarm, ignore_run, NULL), TW_OK);
-	assert_int_equal(tw_alarm_set(&alarm, TW_SECOND), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	for (int i = 0; i < 10; i++) {
-		assert_int_equal(tw_alarm_stop(&alarm), TW_OK);
-		assert_int_equal(tw_alarm_set(&alarm, (1 + i) * TW_SECOND), TW_OK);
-		assert_int_equal(is_readable(loop, 0), 0);
-	}
-	assert_int_equal(tw_alarm_stop(&alarm), TW_OK);
-	assert_int_equal(tw_alarm_set(&alarm, TW_SECOND - TW_MILLISECOND), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_alarm_destroy(&alarm), TW_OK);
-}
-
 static void count_run(void *argument)
 {
 	++*(int *)argument;
@@ -448,28 +375,6 @@ LOOP(poll_of_some_runs_no_more_than_that, TW_CLOCK_MANUAL)
 	assert_int_equal(tw_poll(loop->wheel, &until), TW_OK);
 	assert_int_equal(runs, 2 * TIMERS);
 	assert_true(until == TW_FOREVER);
-}
-
-LOOP(question_does_not_make_it_readable, TW_CLOCK_MANUAL)
-{
-	tw_duration answer;
-	void *value;
-
-	set_key(loop, "k", TW_HOUR);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	assert_int_equal(tw_contains(loop->wheel, "k", 1, &answer), TW_OK);
-	assert_int_equal(tw_take_timer(loop->wheel, "k", 1, &value), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	/* A call that sets a timer rings: its deadline may be the first. */
-	assert_int_equal(tw_add_timer(loop->wheel, "n", 1, NULL, TW_SECOND), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	/* A command before it rings. */
-	set_key(loop, "k", TW_SECOND);
-	assert_int_equal(tw_contains(loop->wheel, "k", 1, &answer), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
 }
 
 LOOP(late_ring_does_not_leave_it_readable, TW_CLOCK_MONOTONIC)

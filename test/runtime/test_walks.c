@@ -5,9 +5,7 @@
  */
 #include "support/test.h"
 
-#include "support/recorder.h"
-
-#include <assert.h>
+#include "support/script.h"
 
 enum {
 	STAYING = TEST_SHARE_OF(3000), /* more than a step copies, under a sanitizer too */
@@ -114,25 +112,9 @@ RECORDED(everywhere, each_timer_is_visited_with_all_its_fields)
 	tw_alarm_destroy(&alarm);
 }
 
-RECORDED(everywhere, timers_that_are_not_pending_are_not_visited)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-	struct tw_timer stopped;
-	struct seen seen = {0};
-
-	set_timer(recorder, "drained", 1, INTERVAL * 9);
-	assert_status(tw_after_func(wheel, INTERVAL * 9, run_nothing, VALUE(2), NULL), TW_OK);
-	assert_status(tw_drain(wheel, record_drain, recorder), TW_OK);
-	set_timer(recorder, "expired", 3, INTERVAL);
-	assert_status(tw_after_func(wheel, INTERVAL, run_nothing, VALUE(4), NULL), TW_OK);
-	pass_ticks(recorder, 2);
-	set_timer(recorder, "removed", 5, INTERVAL * 9);
-	remove_timer(recorder, "removed");
-	assert_status(tw_after_func(wheel, TW_HOUR, run_nothing, VALUE(6), &stopped), TW_OK);
-	assert_status(tw_timer_stop(wheel, stopped), TW_OK);
-	assert_status(tw_each(wheel, note, &seen), TW_OK);
-	assert_int_equal(seen.count, 0);
-}
+SCRIPT(everywhere, timers_that_are_not_pending_are_not_visited,
+       "set d 9; after p 9; drain; idle -> d:drained p:drained; set e 1; after q 1;"
+       "pass 2 -> e@1 q@1; set f 9; remove f; after r 1h; stop r; walk = 0; idle -> f:removed")
 
 RECORDED(everywhere, visit_that_answers_0_is_the_last)
 {
@@ -398,24 +380,8 @@ RECORDED(everywhere, visit_may_walk_too)
 	assert_int_equal(nest.inner, 25);
 }
 
-static void walk_in_task(struct recorder *recorder, const struct tw_task *task)
-{
-	assert(tw_set_timer(recorder->wheel, "new", 3, VALUE(9), TW_HOUR) == TW_OK);
-	assert(tw_each(recorder->wheel, count_one, recorder->argument) == TW_OK);
-}
-
 /* Its own timer has left by then, and the one it has just set is there. */
-RECORDED(everywhere, task_may_walk)
-{
-	size_t count = 0;
-
-	recorder->on_execute = walk_in_task;
-	recorder->argument = &count;
-	set_timer(recorder, "a", 1, INTERVAL);
-	set_timer(recorder, "b", 2, INTERVAL * 4);
-	pass_ticks(recorder, 1);
-	assert_int_equal(count, 2);
-}
+SCRIPT(everywhere, task_may_walk, "in a: set n 1h, walk = 2; set a 1; set b 4; pass 1 -> a@1")
 
 static int stop_at_once(void *wheel, const struct tw_pending_timer *timer)
 {

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <poll.h>
 #include <timingwheel/cron.h>
 
 #include "gate.h"
@@ -46,6 +47,8 @@ struct script {
 	struct tw_wheel *wheel;
 	struct tw_cron *hourly;
 	bool is_ordered;
+	bool has_descriptor;
+	int descriptor; /* the wheel's, if it has been asked for */
 	pthread_mutex_t lock;
 	struct thing things[THINGS];
 	size_t thing_count;
@@ -482,6 +485,21 @@ static enum tw_status call_poll(struct call *call)
 	return answer_time(call, status, left);
 }
 
+/* Answers OK or quiet. */
+static enum tw_status call_rings(struct call *call)
+{
+	struct script *script = call->script;
+	struct pollfd descriptor = {.events = POLLIN};
+
+	if (!script->has_descriptor)
+		script->descriptor = tw_fd(call->wheel);
+	script->has_descriptor = true;
+	descriptor.fd = script->descriptor;
+	if (script->descriptor < 0 || poll(&descriptor, 1, 0) == 0)
+		strcpy(call->answer, "quiet");
+	return TW_OK;
+}
+
 static enum tw_status call_pending(struct call *call)
 {
 	return answer_number(call, tw_pending(call->wheel));
@@ -632,13 +650,14 @@ static const struct verb {
 	{"asked", call_asked},     {"stop", call_stop},       {"stop_wait", call_stop_wait},
 	{"reset", call_reset},     {"alarm", call_alarm},     {"set_at", call_set_at},
 	{"close", call_close},     {"destroy", call_destroy}, {"drain", call_drain},
-	{"flush", call_flush},     {"poll", call_poll},       {"pending", call_pending},
-	{"places", call_places},   {"clock", call_clock},     {"pass", call_pass},
-	{"advance", call_clock},   {"idle", call_idle},       {"wait", call_idle},
-	{"hold", call_hold},       {"reached", call_reached}, {"go", call_go},
-	{"now", call_now},         {"events", call_events},   {"walk", call_walk},
-	{"cron", call_cron},       {"until", call_until},     {"stats", call_stats},
-	{"metrics", call_metrics}, {"meet", call_meet},       {"counts", call_counts},
+	{"flush", call_flush},     {"poll", call_poll},       {"rings", call_rings},
+	{"pending", call_pending}, {"places", call_places},   {"clock", call_clock},
+	{"pass", call_pass},       {"advance", call_clock},   {"idle", call_idle},
+	{"wait", call_idle},       {"hold", call_hold},       {"reached", call_reached},
+	{"go", call_go},           {"now", call_now},         {"events", call_events},
+	{"walk", call_walk},       {"cron", call_cron},       {"until", call_until},
+	{"stats", call_stats},     {"metrics", call_metrics}, {"meet", call_meet},
+	{"counts", call_counts},
 };
 
 const struct script_call wheel_calls[] = {

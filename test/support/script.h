@@ -22,6 +22,7 @@
  *     alarm x, set x 3, set_at x 5, stop x, close x, destroy x
  *     cron p                                   makes a timer by handle, for each full hour
  *     drain, stop, destroy, flush, poll, pending, places, now, walk, stats, metrics, until 9
+ *     rings          the descriptor of tw_fd is readable, or = quiet; the first one asks for it
  *     events         the number of those not yet compared, without a wait
  *     pass 9         9 ticks, one call each; advance 9: in one call
  *     clock 9        in one call, waiting for no task
