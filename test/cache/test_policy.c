@@ -21,11 +21,11 @@ static struct cache_recorder *open_limited(const struct variant *variant,
 								  .shards = 1});
 }
 
-CACHE_SCRIPT(
-	inline_and_threads, every_kind_of_use_keeps_an_entry, TW_HOUR,
-	"letters abc; {get a|acquire a|many a|take a|touch a 1h|set a a|replace a a 1h} = any; letters de;"
-	"get b = NOT_FOUND; get c = NOT_FOUND; get a = a",
-	.policy = TW_POLICY_LRU, .max_entries = 3, .shards = 1)
+CACHE_SCRIPT(inline_and_threads, every_kind_of_use_keeps_an_entry, TW_HOUR,
+	     "letters abc;"
+	     "{get a|acquire a|many a|take a|touch a 1h|set a a|replace a a 1h} = any;"
+	     "letters de; get b = NOT_FOUND; get c = NOT_FOUND; get a = a",
+	     .policy = TW_POLICY_LRU, .max_entries = 3, .shards = 1)
 
 CACHE_SCRIPT(inline_and_threads, visits_and_failures_are_no_use, TW_HOUR,
 	     "letters abc; each = a b c; set a a 0 = INVALID; get none = NOT_FOUND; set d d;"
