@@ -95,6 +95,20 @@ struct call *call_begin(struct calls *calls)
 	return call;
 }
 
+struct call *call_begin_many(struct calls *calls, size_t count)
+{
+	struct eval *evals = calloc(count + !count, sizeof(*evals));
+	struct call *call = evals ? call_begin(calls) : NULL;
+
+	if (!call) {
+		free(evals);
+		return NULL;
+	}
+	call->evals = evals;
+	call->eval_count = count;
+	return call;
+}
+
 void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count)
 {
 	bool own = calls_are_own(calls);
@@ -116,6 +130,11 @@ void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t
 
 enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status status)
 {
+	for (size_t i = 0; i < call->eval_count; i++)
+		eval_free(&call->evals[i]);
+	free(call->evals);
+	call->evals = NULL;
+	call->eval_count = 0;
 	if (call->record.capacity > record_kept_max)
 		buffer_free(&call->record);
 	if (call->eval.arguments.capacity > record_kept_max)

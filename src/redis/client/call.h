@@ -16,7 +16,9 @@
 #include "redis/wire/router.h"
 
 struct call {
-	struct eval eval;            /* for calls that need one */
+	struct eval eval;   /* for calls that need one */
+	struct eval *evals; /* for those that need many, or NULL */
+	size_t eval_count;
 	struct buffer record;        /* for adding */
 	struct tw_redis_error error; /* what went wrong */
 
@@ -48,6 +50,8 @@ void calls_note(struct calls *calls, enum tw_status status, const char *text);
 
 /* Returns a call, or NULL without memory. */
 struct call *call_begin(struct calls *calls);
+/* Returns a call with this number of fresh evals, or NULL without memory. */
+struct call *call_begin_many(struct calls *calls, size_t count);
 /* Runs the evals. Each then has its status and reply. Tries for the patience of the settings. */
 void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t count);
 /* Notes the call's error, if it has one, and frees the call. Returns the status. */

@@ -546,7 +546,7 @@ struct adding {
 
 	struct eval *evals; /* room for as many as there are works */
 	size_t used;
-	struct work *work;
+	struct work work[ADDS_AT_ONCE];
 };
 
 static const struct tw_redis_task *adding_task(const struct adding *adding, size_t index)
@@ -699,33 +699,23 @@ static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task
 			      struct tw_redis_added *each)
 {
 	size_t room = count < ADDS_AT_ONCE ? count : ADDS_AT_ONCE;
-	struct work one;
-	struct adding adding = {
-		.redis = redis, .tasks = tasks, .infos = infos, .each = each, .failed = count};
+	struct adding adding;
 
 	if (!redis || (count && !tasks && !infos))
 		return TW_INVALID;
-	adding.call = call_begin(&redis->access->calls);
+	adding.redis = redis;
+	adding.tasks = tasks;
+	adding.infos = infos;
+	adding.each = each;
+	adding.failed = count;
+	adding.error = (struct tw_redis_error){0};
+	adding.call = room > 1 ? call_begin_many(&redis->access->calls, room)
+			       : call_begin(&redis->access->calls);
 	if (!adding.call)
 		return TW_NO_MEMORY;
-	adding.evals = &adding.call->eval;
-	adding.work = &one;
-	if (room > 1) {
-		adding.evals = calloc(room, sizeof(*adding.evals));
-		adding.work = malloc(room * sizeof(*adding.work));
-	}
-	if (adding.evals && adding.work) {
-		adding_run_all(&adding, count);
-		adding.call->error = adding.error;
-	} else {
-		adding.error.status = TW_NO_MEMORY;
-	}
-	if (room > 1) {
-		for (size_t i = 0; adding.evals && i < room; i++)
-			eval_free(&adding.evals[i]);
-		free(adding.evals);
-		free(adding.work);
-	}
+	adding.evals = room > 1 ? adding.call->evals : &adding.call->eval;
+	adding_run_all(&adding, count);
+	adding.call->error = adding.error;
 	return call_end(&redis->access->calls, adding.call, adding.error.status);
 }
 

@@ -463,7 +463,6 @@ static enum tw_status answers_read(const struct eval *evals, const struct tw_red
 static enum tw_status jobs_ask(struct tw_redis *redis, const struct question *question,
 			       const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
 {
-	struct eval *evals;
 	struct call *call;
 	size_t same;
 	size_t used = 0;
@@ -474,23 +473,16 @@ static enum tw_status jobs_ask(struct tw_redis *redis, const struct question *qu
 	for (size_t i = 0; i < count; i++)
 		if (jobs[i].shard >= redis->space.shards || !reserved_are_0(jobs[i].reserved))
 			return TW_INVALID;
-	evals = calloc(count + 1, sizeof(*evals));
-	call = evals ? call_begin(&redis->access->calls) : NULL;
-	if (!call) {
-		free(evals);
+	call = call_begin_many(&redis->access->calls, count);
+	if (!call)
 		return TW_NO_MEMORY;
-	}
 	for (size_t at = 0; at < count; at += same) {
 		same = same_shard(jobs + at, count - at);
-		question_write(&evals[used++], question, redis, jobs + at, same);
+		question_write(&call->evals[used++], question, redis, jobs + at, same);
 	}
-	call_run(&redis->access->calls, call, evals, used);
-	status = answers_read(evals, jobs, count, each);
-	call_end(&redis->access->calls, call, status);
-	for (size_t i = 0; i < used; i++)
-		eval_free(&evals[i]);
-	free(evals);
-	return status;
+	call_run(&redis->access->calls, call, call->evals, used);
+	status = answers_read(call->evals, jobs, count, each);
+	return call_end(&redis->access->calls, call, status);
 }
 
 enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job *jobs,

@@ -64,24 +64,31 @@ static enum tw_status text_check(const char *text, bool blanks, const char *name
 	return TW_OK;
 }
 
+const char *url_host(const char *url, size_t *size)
+{
+	const char *host = strstr(url, "://") + 3;
+	const char *at;
+
+	*size = strcspn(host, "/?#");
+	at = memrchr(host, '@', *size);
+	if (at) {
+		*size -= (size_t)(at + 1 - host);
+		host = at + 1;
+	}
+	return host;
+}
+
 static enum tw_status url_check(const char *url, struct tw_redis_error *error)
 {
-	size_t scheme = !strncasecmp(url, "http://", 7)    ? 7
-			: !strncasecmp(url, "https://", 8) ? 8
-							   : 0;
-	const char *host = url + scheme;
-	size_t authority = strcspn(host, "/?#");
-	const char *at = memrchr(host, '@', authority);
+	size_t size;
 
-	if (!scheme)
+	if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
 		return error_set(error, TW_REDIS_BAD_DATA,
 				 "the callback's URL must begin with http:// or https://");
 	if (strlen(url) > TW_REDIS_URL_MAX)
 		return error_set(error, TW_REDIS_BAD_DATA, "the URL is longer than %d bytes",
 				 TW_REDIS_URL_MAX);
-	authority -= at ? (size_t)(at + 1 - host) : 0;
-	host = at ? at + 1 : host;
-	if (!authority || *host == ':')
+	if (*url_host(url, &size) == ':' || !size)
 		return error_set(error, TW_REDIS_BAD_DATA, "the URL has no host");
 	return text_check(url, false, "the URL", error);
 }

@@ -46,6 +46,9 @@ enum tw_status record_write(struct buffer *buffer, const struct tw_redis_task *t
 enum tw_status record_read(struct record *record, char *data, size_t size);
 void record_free(struct record *record);
 
+/* Returns name and port, *size bytes in the URL, which has a scheme. */
+const char *url_host(const char *url, size_t *size);
+
 /* Returns "POST" and so on, or NULL if there is no such method. */
 const char *method_name(enum tw_redis_method method);
 

@@ -1,47 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /* shards.c has the calls about a whole namespace: counts and deleting. A call
  * makes one round trip to each node. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
 
-enum {
-	COUNT_NOW,
-	COUNT_TASKS,
-	COUNT_DUE,
-	COUNT_STARTED,
-	COUNT_DEAD,
-	COUNT_NEXT,
-	COUNT_PAUSED,
-	COUNT_RECURRING,
-	COUNT_ADDED
-};
+/* These are the places of two counts in the reply of count.lua. */
+enum { COUNT_NOW = 0, COUNT_NEXT = 5 };
 
-/* Adds up the counts of the shards. No reply (NULL) means that they are missing. */
+/* Adds up the counts of the shards, which count.lua has in this order. No reply (NULL) means that
+ * they are missing. */
 static enum tw_status stats_read(void *result, const struct eval *evals, unsigned shards)
 {
 	struct tw_redis_stats *stats = result;
+	int64_t next_ms = 0;
+	uint64_t *const sums[] = {NULL,         &stats->tasks, &stats->due,    &stats->started,
+				  &stats->dead, NULL,          &stats->paused, &stats->recurring,
+				  &stats->added};
 
 	for (unsigned shard = 0; shard < shards; shard++) {
-		redisReply *const *counts = evals[shard].reply ? evals[shard].reply->element : NULL;
-		int64_t next;
+		const struct eval *eval = &evals[shard];
 
-		if (!counts) {
-			stats->missing++;
+		stats->missing += !eval->reply;
+		if (!eval->reply)
 			continue;
-		}
-		next = counts[COUNT_NEXT]->integer;
-		stats->now_ms = counts[COUNT_NOW]->integer;
-		stats->tasks += (uint64_t)counts[COUNT_TASKS]->integer;
-		stats->due += (uint64_t)counts[COUNT_DUE]->integer;
-		stats->started += (uint64_t)counts[COUNT_STARTED]->integer;
-		stats->dead += (uint64_t)counts[COUNT_DEAD]->integer;
-		stats->paused += (uint64_t)counts[COUNT_PAUSED]->integer;
-		stats->recurring += (uint64_t)counts[COUNT_RECURRING]->integer;
-		stats->added += (uint64_t)counts[COUNT_ADDED]->integer;
-		if (next >= 0 && (!stats->next_ms || next < stats->next_ms))
-			stats->next_ms = next;
+		for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+			if (sums[i])
+				*sums[i] += (uint64_t)eval_integer(eval, i, 0);
+		stats->now_ms = eval_integer(eval, COUNT_NOW, 0);
+		next_ms = eval_integer(eval, COUNT_NEXT, -1);
+		if (next_ms >= 0 && (!stats->next_ms || next_ms < stats->next_ms))
+			stats->next_ms = next_ms;
 	}
 	return TW_OK;
 }
@@ -62,15 +51,13 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 			  const char *const *arguments, replies_read *read, void *result)
 {
 	unsigned shards = redis->space.shards;
-	struct eval *evals = calloc(shards, sizeof(*evals));
-	struct call *call = evals ? call_begin(&redis->access->calls) : NULL;
+	struct call *call = call_begin_many(&redis->access->calls, shards);
+	struct eval *evals = call ? call->evals : NULL;
 	enum tw_status status = TW_OK;
 	enum tw_status answer;
 
-	if (!call) {
-		free(evals);
+	if (!call)
 		return TW_NO_MEMORY;
-	}
 	for (unsigned shard = 0; shard < shards; shard++) {
 		eval_begin(&evals[shard], script, &redis->space, shard);
 		for (size_t i = 0; arguments && arguments[i]; i++)
@@ -80,12 +67,8 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 	}
 	call_run(&redis->access->calls, call, evals, shards);
 	answer = read(result, evals, shards);
-	for (unsigned shard = 0; shard < shards; shard++) {
-		if (status == TW_OK)
-			status = evals[shard].status;
-		eval_free(&evals[shard]);
-	}
-	free(evals);
+	for (unsigned shard = 0; shard < shards && status == TW_OK; shard++)
+		status = evals[shard].status;
 	if (status == TW_OK && answer != TW_OK)
 		status = error_set(&call->error, answer, "%s", tw_status_text(answer));
 	return call_end(&redis->access->calls, call, status);

@@ -135,6 +135,18 @@ static CURLUcode host_read(const char *url, char **host)
 	return failed;
 }
 
+__attribute__((format(printf, 3, 4))) static void run_end(struct run *run,
+							  enum tw_redis_outcome outcome,
+							  const char *format, ...)
+{
+	va_list values;
+
+	run->outcome = outcome;
+	va_start(values, format);
+	vsnprintf(run->verdict.reason, sizeof(run->verdict.reason), format, values);
+	va_end(values);
+}
+
 /* Judges the URL's host. Returns false if it must not be called; the run then has its outcome. */
 static bool host_judge(struct http_request *request)
 {
@@ -147,11 +159,9 @@ static bool host_judge(struct http_request *request)
 		fault = host ? "the host has no name in ASCII: " : curl_url_strerror(failed);
 	else if ((request->host = targets_judge_host(request->targets, host)) == TARGET_DENIED)
 		fault = "the host is denied: ";
-	if (fault) {
-		run->outcome = failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL;
-		snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s%.200s", fault,
-			 host ? host : "");
-	}
+	if (fault)
+		run_end(run, failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL,
+			"%s%.200s", fault, host ? host : "");
 	curl_free(host);
 	return !fault;
 }
@@ -203,12 +213,6 @@ static enum tw_redis_outcome outcome_of(long status)
 	return TW_REDIS_KILL;
 }
 
-static void run_end(struct run *run, enum tw_redis_outcome outcome, const char *reason)
-{
-	run->outcome = outcome;
-	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s", reason);
-}
-
 /* Judges a request without an answer. */
 static void failure_judge(struct http_request *request, CURLcode result)
 {
@@ -216,16 +220,14 @@ static void failure_judge(struct http_request *request, CURLcode result)
 	curl_off_t connected = 0;
 
 	if (*request->denied && !request->opened) {
-		run->outcome = TW_REDIS_KILL;
-		snprintf(run->verdict.reason, sizeof(run->verdict.reason),
-			 "the address is denied: %s", request->denied);
+		run_end(run, TW_REDIS_KILL, "the address is denied: %s", request->denied);
 	} else if (request->starved) {
 		run_end(run, TW_REDIS_SNOOZE, "no file descriptor is left");
 		run->verdict.retry_in = starved_time;
 	} else if (result == CURLE_URL_MALFORMAT) {
-		run_end(run, TW_REDIS_KILL, curl_easy_strerror(result));
+		run_end(run, TW_REDIS_KILL, "%s", curl_easy_strerror(result));
 	} else {
-		run_end(run, TW_REDIS_RETRY, curl_easy_strerror(result));
+		run_end(run, TW_REDIS_RETRY, "%s", curl_easy_strerror(result));
 		curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
 		if (!connected || result == CURLE_OPERATION_TIMEDOUT)
 			request->sign = HOST_AWAY;

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/xorshift.h"
+#include "redis/client/record.h"
 
 /* A host that never answered has less patience, because nothing is known of it. */
 static const tw_duration patience = TW_SECOND;
@@ -65,20 +66,6 @@ void hosts_free(struct hosts *hosts)
 			hosts->chains[i] = host->next;
 			free(host);
 		}
-}
-
-const char *url_host(const char *url, size_t *size)
-{
-	const char *host = strstr(url, "://") + 3;
-	const char *at;
-
-	*size = strcspn(host, "/?#");
-	at = memrchr(host, '@', *size);
-	if (at) {
-		*size -= (size_t)(at + 1 - host);
-		host = at + 1;
-	}
-	return host;
 }
 
 static unsigned name_chain(const char *name, size_t size)

@@ -32,9 +32,6 @@ enum host_sign {
 	HOST_AWAY /* it could not be reached, or its time was up */
 };
 
-/* Returns name and port, *size bytes in the URL, whose scheme is http or https. */
-const char *url_host(const char *url, size_t *size);
-
 void hosts_init(struct hosts *hosts, unsigned limit, uint64_t random);
 /* Frees all hosts. No run may wait or run. */
 void hosts_free(struct hosts *hosts);

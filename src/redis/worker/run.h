@@ -45,9 +45,10 @@ struct run {
 	tw_duration put_off; /* a run given back or snoozed is due again after about this */
 
 	/* The main thread alone uses these. */
-	bool unsure;          /* Redis may know its end already: a reply was lost */
-	struct ending ending; /* how it ends */
-	tw_duration wait;     /* until it is due again */
+	bool unsure;           /* Redis may know its end already: a reply was lost */
+	enum tw_redis_end end; /* how it ends, if Redis agrees, and what Redis is told of that */
+	struct ending ending;
+	tw_duration wait; /* until it is due again */
 };
 
 /* A list is a queue, first in, first out. */

@@ -144,7 +144,7 @@ struct tw_redis_worker {
 	struct feed feeds[FEEDS];
 	uint64_t random;
 	size_t held;        /* runs of all sources that have not been reported */
-	size_t turn_bytes;  /* about the most bytes of all claims of a turn */
+	size_t turn_bytes;  /* about the most bytes of all claims of a turn; 0 before the first */
 	size_t bytes_left;  /* what claims may still bring in this turn */
 	size_t read_bytes;  /* the bytes that they brought in this turn */
 	bool claim_is_lost; /* a claim's reply was lost */
@@ -235,8 +235,6 @@ void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *
 /* Takes the steps that have ended, and begins those that are due at nodes without any. Returns
  * whether there was anything to do. */
 bool worker_turn(struct tw_redis_worker *worker);
-/* Prepares the turns. This comes before the first one. */
-void worker_turn_init(struct tw_redis_worker *worker);
 /* Runs the main thread, from its start to the end of a stop. */
 void *worker_thread(void *worker);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "redis/client/record.h"
 
 static const tw_duration bounds[] = {
 	1 * TW_MILLISECOND,   2500 * TW_MICROSECOND, 5 * TW_MILLISECOND,

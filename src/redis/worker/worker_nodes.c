@@ -123,14 +123,25 @@ static bool is_trouble_of(const struct tw_redis_worker *worker, const struct tro
 		step_node(worker, trouble->step) == step_node(worker, step));
 }
 
-/* Notes the step's error. A lease that could not be extended may not come again, so any step of the
- * node ends the trouble. */
-static void trouble_set(struct trouble *trouble, const struct step *step,
-			const struct tw_redis_error *error)
+/* Notes a step with its error, or one that has `failed` not. Returns whether that is news: the
+ * trouble begins, has another reason, or ends. A lease that could not be extended may not come
+ * again, so any step of the node ends the trouble. */
+static bool trouble_note(const struct tw_redis_worker *worker, struct trouble *trouble,
+			 const struct step *step, bool failed, const struct tw_redis_error *error)
 {
+	bool own = is_trouble_of(worker, trouble, step);
+
+	if (!failed) {
+		own = own && step->eval.status == TW_OK;
+		trouble->step = own ? NULL : trouble->step;
+		return own;
+	}
+	if (trouble->step && (!own || !strcmp(error->text, trouble->error.text)))
+		return false;
 	trouble->step = step;
 	trouble->of_node = step->eval.away || step->kind == STEP_EXTEND;
 	trouble->error = *error;
+	return true;
 }
 
 static void connection_tell(struct tw_redis_worker *worker, const struct tw_redis_error *error)
@@ -148,57 +159,28 @@ void worker_notice(struct tw_redis_worker *worker, const struct tw_redis_error *
 		worker->options.notice(worker->options.context, error);
 }
 
-/* Reports a step that failed, once while it fails for the same reason. */
-static void failure_note(struct tw_redis_worker *worker, const struct step *step)
-{
-	const struct source *source = step->shard->source;
-	struct trouble *failure = &worker->failure;
-	bool own = is_trouble_of(worker, failure, step);
-	/* The script did, or the wait behind its change. */
-	bool failed = step->eval.status == TW_REDIS_FAILED ||
-		      (step->eval.status == TW_REDIS_OUTCOME_UNKNOWN && !step->eval.away);
-	struct tw_redis_error error;
-
-	if (step->eval.status == TW_OK && own)
-		failure->step = NULL;
-	if (!failed || (failure->step && !own))
-		return;
-	error_set(&error, step->eval.status, "namespace %s, shard %u: %s",
-		  source->redis->space.name, step->shard->number, step->error.text);
-	if (own && !strcmp(error.text, failure->error.text))
-		return;
-	trouble_set(failure, step, &error);
-	worker_notice(worker, &error);
-}
-
-/* Reports that Redis is away, again when the reason changes, and that it is back. */
-static void loss_note(struct tw_redis_worker *worker, const struct step *step)
-{
-	const struct eval *eval = &step->eval;
-	const struct tw_redis_error *error = &step->error;
-	struct trouble *trouble = &worker->trouble;
-	bool own = is_trouble_of(worker, trouble, step);
-
-	if (eval->status == TW_OK) {
-		if (!own)
-			return;
-		trouble->step = NULL;
-		worker->stats.reconnects++;
-		connection_tell(worker, NULL);
-		/* A moving slot, for example, is no loss. */
-	} else if (eval->away || eval->status == TW_REDIS_REFUSED ||
-		   eval->status == TW_REDIS_UNFIT) {
-		if (trouble->step && (!own || !strcmp(error->text, trouble->error.text)))
-			return;
-		worker->stats.losses += !trouble->step;
-		trouble_set(trouble, step, error);
-		connection_tell(worker, error);
-	}
-}
-
 void worker_note_step(struct tw_redis_worker *worker, struct step *step)
 {
-	step->error.status = step->eval.status;
-	failure_note(worker, step);
-	loss_note(worker, step);
+	const struct source *source = step->shard->source;
+	enum tw_status status = step->eval.status;
+	bool away = step->eval.away;
+	/* A moving slot, for example, is no loss. */
+	bool lost =
+		status != TW_OK && (away || status == TW_REDIS_REFUSED || status == TW_REDIS_UNFIT);
+	/* The script did, or the wait behind its change. */
+	bool failed = status == TW_REDIS_FAILED || (status == TW_REDIS_OUTCOME_UNKNOWN && !away);
+	bool was_lost = worker->trouble.step;
+	struct tw_redis_error error = {0};
+
+	step->error.status = status;
+	if (failed)
+		error_set(&error, status, "namespace %s, shard %u: %s", source->redis->space.name,
+			  step->shard->number, step->error.text);
+	if (trouble_note(worker, &worker->failure, step, failed, &error) && failed)
+		worker_notice(worker, &error);
+	if (!trouble_note(worker, &worker->trouble, step, lost, &step->error))
+		return;
+	worker->stats.losses += lost && !was_lost;
+	worker->stats.reconnects += !lost;
+	connection_tell(worker, lost ? &step->error : NULL);
 }

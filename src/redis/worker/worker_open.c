@@ -159,7 +159,6 @@ static enum tw_status worker_open(struct tw_redis_worker *worker,
 		worker->random = (uint64_t)clock_read_real(CLOCK_MONOTONIC);
 	worker->random |= 1;
 	snprintf(worker->name, sizeof(worker->name), "%016" PRIx64, worker->random);
-	worker_turn_init(worker);
 	worker->begun = clock_read_real(CLOCK_MONOTONIC);
 	return sources_open(worker, redis_options, error);
 }

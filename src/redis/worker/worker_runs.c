@@ -101,25 +101,50 @@ static tw_duration run_wait(struct tw_redis_worker *worker, const struct run *ru
 					       : run_backoff(worker, run);
 }
 
+/* These are the verbs of finish.lua for the ends, and their counts. */
+#define COUNT(field) offsetof(struct tw_redis_worker_stats, field)
+static const struct {
+	char verb;
+	size_t count;
+} ends[] = {
+	[TW_REDIS_END_DONE] = {'d', COUNT(done)},
+	[TW_REDIS_END_RETRIED] = {'w', COUNT(retried)},
+	[TW_REDIS_END_DEAD] = {'k', COUNT(dead)},
+	[TW_REDIS_END_STALE] = {'\0', COUNT(stale)},
+	[TW_REDIS_END_RELEASED] = {'r', COUNT(released)},
+	[TW_REDIS_END_UNCONFIRMED] = {'\0', COUNT(unconfirmed)},
+	[TW_REDIS_END_SNOOZED] = {'r', COUNT(snoozed)},
+	[END_PUT_OFF] = {'r', COUNT(put_off)},
+};
+
+static enum tw_redis_end run_end_of(const struct run *run)
+{
+	if (run->fate >= FATE_LATE)
+		return run->fate == FATE_UNKNOWN ? END_PUT_OFF : END_PASSED;
+	if (run->given_back)
+		return run->put_off ? END_PUT_OFF : TW_REDIS_END_RELEASED;
+	if (run->outcome == TW_REDIS_SNOOZE)
+		return TW_REDIS_END_SNOOZED;
+	if (run->outcome == TW_REDIS_DONE)
+		return TW_REDIS_END_DONE;
+	return run->outcome == TW_REDIS_RETRY && run->job->attempt < run->job->max_attempts
+		       ? TW_REDIS_END_RETRIED
+		       : TW_REDIS_END_DEAD;
+}
+
 /* Decides how the run ends. */
 static void run_settle(struct tw_redis_worker *worker, struct run *run)
 {
 	struct ending *ending = &run->ending;
 
+	run->end = run_end_of(run);
 	if (run->fate >= FATE_LATE) {
 		*ending = *fate_ending(run->fate);
 		run->wait = ending->wait_ms * TW_MILLISECOND;
 		return;
 	}
 	ending->reason = run->verdict.reason;
-	if (run->given_back || run->outcome == TW_REDIS_SNOOZE)
-		ending->verb = 'r';
-	else if (run->outcome == TW_REDIS_DONE)
-		ending->verb = 'd';
-	else if (run->outcome == TW_REDIS_RETRY && run->job->attempt < run->job->max_attempts)
-		ending->verb = 'w';
-	else
-		ending->verb = 'k';
+	ending->verb = ends[run->end].verb;
 	if (ending->verb != 'r' && ending->verb != 'w')
 		return;
 	run->wait = run_wait(worker, run);
@@ -141,23 +166,6 @@ void worker_end_run(struct tw_redis_worker *worker, struct run *run)
 	run_list_add(&run->shard->ends, run);
 }
 
-static void count_end(struct tw_redis_worker_stats *stats, enum tw_redis_end end)
-{
-	uint64_t *const counts[] = {
-		[TW_REDIS_END_DONE] = &stats->done,
-		[TW_REDIS_END_RETRIED] = &stats->retried,
-		[TW_REDIS_END_DEAD] = &stats->dead,
-		[TW_REDIS_END_STALE] = &stats->stale,
-		[TW_REDIS_END_RELEASED] = &stats->released,
-		[TW_REDIS_END_UNCONFIRMED] = &stats->unconfirmed,
-		[TW_REDIS_END_SNOOZED] = &stats->snoozed,
-		[END_PUT_OFF] = &stats->put_off,
-	};
-
-	if (end != END_PASSED)
-		++*counts[end];
-}
-
 void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redis_end end)
 {
 	struct batch *batch = run->batch;
@@ -172,7 +180,8 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 		.reason = run->verdict.reason,
 	};
 
-	count_end(stats, end);
+	if (end != END_PASSED)
+		++*(uint64_t *)(void *)((char *)stats + ends[end].count);
 	if (run->begun && !run->given_back)
 		worker_count_run(worker, run);
 	/* What was not to run was no run. */

@@ -61,11 +61,6 @@ static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 	return step;
 }
 
-void worker_turn_init(struct tw_redis_worker *worker)
-{
-	worker->turn_bytes = turn_bytes_max;
-}
-
 static void step_extend(struct worker_shard *shard)
 {
 	const struct space *space = &shard->source->redis->space;
@@ -322,23 +317,19 @@ static void extend_read(struct step *step)
 	}
 }
 
+/* Returns how the run has ended, by the status of its report. */
 static enum tw_redis_end end_of(const struct run *run, enum tw_status status)
 {
 	char verb = run->ending.verb;
 
 	if (run->fate >= FATE_LATE)
-		return run->fate == FATE_UNKNOWN ? END_PUT_OFF : END_PASSED;
+		return run->end;
 	/* One that has not begun is not overtaken. */
 	if (status != TW_OK && !run->unsure && (run->begun || !run->given_back))
 		return TW_REDIS_END_STALE;
 	if (status == TW_REDIS_STALE && (verb == 'd' || verb == 'k'))
 		return TW_REDIS_END_UNCONFIRMED;
-	if (verb == 'r' && run->given_back)
-		return run->put_off ? END_PUT_OFF : TW_REDIS_END_RELEASED;
-	return verb == 'd'   ? TW_REDIS_END_DONE
-	       : verb == 'k' ? TW_REDIS_END_DEAD
-	       : verb == 'r' ? TW_REDIS_END_SNOOZED
-			     : TW_REDIS_END_RETRIED;
+	return run->end;
 }
 
 /* Takes the confirmation of a run's end. */
@@ -503,7 +494,9 @@ static bool steps_end(struct tw_redis_worker *worker)
 /* Makes the next claims smaller if a reply was lost, else larger by what came. */
 static void turn_resize(struct tw_redis_worker *worker)
 {
-	if (worker->claim_is_lost)
+	if (!worker->turn_bytes)
+		worker->turn_bytes = turn_bytes_max;
+	else if (worker->claim_is_lost)
 		worker->turn_bytes /= 4;
 	else
 		worker->turn_bytes += worker->read_bytes / 8;
