@@ -328,8 +328,8 @@ struct tw_redis_task {
 	 * How late the task may begin, 1 s to TW_REDIS_DELAY_MAX; 0 means no limit. When its first
 	 * attempt would begin later than this after its due time, by the server's clock, the task
 	 * is removed, or a recurring one goes on with its next occurrence that is not too old.
-	 * Workers count this (`skipped`). Retries are not skipped. A task that was moved, snoozed
-	 * or returned has another due time.
+	 * Workers count this (`skipped`). Retries are not skipped. A task that was moved or snoozed
+	 * has another due time; one that a worker returned has the one from before.
 	 */
 	tw_duration grace; /* rounded up to a millisecond */
 	/*

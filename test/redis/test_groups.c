@@ -28,6 +28,14 @@ STEPS(occurrences_stay_in_the_group,
 STEPS(occurrence_after_one_that_was_skipped_is_claimed,
       "restore a every 2s grace 1s group g due -61s at -61s; claim = none; pass 1s;"
       "claim = any; claim = a#1@1s")
+STEPS(grace_of_a_task_that_is_put_off_is_from_its_own_due_time,
+      "add a grace 5s , b grace 5s , c grace 5s group g; claim = any;"
+      "put_off a 3s; put_off b 3s; put_off c 6s; pass 3s; claim = a b;"
+      "put_off a 2s; snooze b in 2s; pass 4s; claim = b; get a = NOT_FOUND; get c = NOT_FOUND")
+STEPS(grace_of_an_occurrence_that_is_put_off_is_from_its_own_due_time,
+      "add a every 1h grace 5s at 0s; claim = a; put_off a 4s; pass 4s; claim = a; put_off a 2s;"
+      "pass 2s; claim = none; get a due = 1h; move a in 2h; pass 2h; claim = a; snooze a in 20m;"
+      "pass 20m; claim = a; put_off a 6s; pass 6s; claim = none; get a due = 3h")
 STEPS(turn_without_a_task_is_no_reason_to_look_at_once,
       "add a in 1h group g; cancel a; claim = none; next = 1h")
 STEPS(many_are_added_in_their_groups,

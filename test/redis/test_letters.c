@@ -262,18 +262,14 @@ STORED(fixture, letters_stay_if_nobody_ends_them)
 /* Claims from shard 0, where nothing is due. Returns whether the claim is to be made again. */
 static bool claim_and_trim(const struct fixture *fixture, struct letters letters)
 {
-	struct tw_redis *redis = fixture->redis;
-	struct call *call = call_begin(&redis->access->calls);
-	struct batch *batch;
+	redisReply *reply;
 	bool again;
 
-	claim_write(&call->eval, &redis->space, 0, 1, TW_SECOND,
-		    &(struct claim){.bytes = 1, .letters = letters});
-	assert_ok(redis, call_ask(redis, call));
-	assert_int_equal(claim_read(&call->eval, 0, &batch), TW_OK);
-	again = !batch->next;
-	batch_free(batch);
-	call_end(&redis->access->calls, call, TW_OK);
+	assert_ok(fixture->redis,
+		  redis_ask(fixture->redis, &script_claim, 0, reply_take, &reply, "ssssssii", "1",
+			    "1000", "1", "", "0", "0", letters.age_ms, letters.count));
+	again = reply->element[1]->integer >= 0;
+	freeReplyObject(reply);
 	return again;
 }
 

@@ -13,7 +13,7 @@
 
 #include "support/scripts.h"
 
-enum { END_MOST = 3, END_WORDS = 7, WORD_SIZE = 24 };
+enum { END_MOST = 3, TEXT_SIZE = 256 };
 enum { HISTORIES = 1000, STEPS = 60, KEYS = 12, GROUPS = 5, LIMIT_MOST = 9, ADD_MOST = 3 };
 /* RUNS is more than a history has. STAR is the rule of all groups without one. */
 enum { RUNS = STEPS * LIMIT_MOST, STAR = GROUPS, RULES = GROUPS + 1 };
@@ -29,6 +29,7 @@ struct task {
 	enum state state;
 	int group;
 	int64_t due;
+	int64_t own;    /* the due time in its record */
 	int64_t latest; /* the latest due time, or 0 */
 	unsigned attempts;
 	int64_t token;
@@ -99,10 +100,23 @@ struct model {
 
 /* ---- The scripts, by the test's clock ---- */
 
-static redisReply *run(struct model *model, const struct script *script, int count,
-		       const char *const *arguments)
+/* Runs a script with the words of the text, which has a | between two. */
+__attribute__((format(printf, 3, 4))) static redisReply *run(struct model *model,
+							     const struct script *script,
+							     const char *format, ...)
 {
-	return script_call(model->context, script, count, arguments);
+	const char *words[TEXT_SIZE];
+	char text[TEXT_SIZE];
+	char *next = text;
+	int count = 0;
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(text, sizeof(text), format, values);
+	va_end(values);
+	while (next)
+		words[count++] = strsep(&next, "|");
+	return script_call(model->context, script, count, words);
 }
 
 static void clock_set(struct model *model, int64_t now_us)
@@ -591,25 +605,21 @@ static void step_add(struct model *model)
 	int64_t chosen_us = random_between(&model->random, -20000, 20000);
 	int64_t latest_us = chosen_us > 0 ? chosen_us : 0;
 	int64_t latest = latest_of(model, &model->tasks[index], latest_us);
-	char key[8];
-	char at[24];
-	char record[64];
-	char limit[24];
-	const char *mode = latest_us ? "al" : group > 0 ? "ag" : "ap";
-	const char *words[6] = {mode, key, at, "0", record, limit};
+	char limit[24] = "";
 	redisReply *reply;
 
-	key_write(key, index);
-	snprintf(at, sizeof(at), "%" PRId64, due);
-	snprintf(limit, sizeof(limit), "%" PRId64, latest_us);
-	snprintf(record, sizeof(record), group > 0 ? "9999 0\nG %s\n\n" : "9999 0\n\n",
-		 groups[group]);
+	if (latest_us)
+		snprintf(limit, sizeof(limit), "|%" PRId64, latest_us);
+	reply = run(model, &script_add, "%s|k%02d|%" PRId64 "|0|9999 0\n%s%s%s\n%s",
+		    latest_us   ? "al"
+		    : group > 0 ? "ag"
+				: "ap",
+		    index, due, group > 0 ? "G " : "", groups[group], group > 0 ? "\n" : "", limit);
 	if (latest && latest < due)
 		due = latest > now_ms(model) ? latest : now_ms(model);
-	reply = run(model, &script_add, latest_us ? 6 : 5, words);
 	assert_int_equal(reply->element[0]->integer, due);
 	freeReplyObject(reply);
-	model->tasks[index] = (struct task){.group = group, .latest = latest};
+	model->tasks[index] = (struct task){.group = group, .own = due, .latest = latest};
 	model_put(model, index, due);
 }
 
@@ -636,11 +646,12 @@ static void step_add_many(struct model *model)
 		memcpy(&words[5 * i], task, sizeof(task));
 		model->tasks[index] = (struct task){.group = group, .due = due};
 	}
-	reply = run(model, &script_add, 5 * count, words);
+	reply = script_call(model->context, &script_add, 5 * count, words);
 	for (int i = 0; i < count; i++) {
 		int index = (first + i) % KEYS;
 
 		assert_int_equal(reply->element[i]->integer, model->tasks[index].due);
+		model->tasks[index].own = model->tasks[index].due;
 		model_put(model, index, model->tasks[index].due);
 	}
 	freeReplyObject(reply);
@@ -651,32 +662,24 @@ static void step_move(struct model *model)
 	int index = (int)random_below(&model->random, KEYS);
 	struct task *task = &model->tasks[index];
 	int64_t due = now_ms(model) + random_between(&model->random, 0, 3) * 5;
-	char key[8];
-	char at[24];
-	const char *words[4] = {"rm", key, at, "0"};
-	redisReply *reply;
+	redisReply *reply = run(model, &script_add, "rm|k%02d|%" PRId64 "|0", index, due);
 
-	key_write(key, index);
-	snprintf(at, sizeof(at), "%" PRId64, due);
-	reply = run(model, &script_add, 4, words);
 	assert_int_equal(reply->element[0]->integer, is_on_lease(model, task) ? -3
 						     : task->state == ABSENT  ? -2
 									      : due);
 	freeReplyObject(reply);
-	if (task->state == WAITING)
+	if (task->state == WAITING) {
+		task->own = due;
 		model_put(model, index, due);
+	}
 }
 
 static void step_cancel(struct model *model)
 {
 	int index = (int)random_below(&model->random, KEYS);
 	struct task *task = &model->tasks[index];
-	char key[8];
-	const char *words[5] = {key, "0", "", "", "0"};
-	redisReply *reply;
+	redisReply *reply = run(model, &script_cancel, "k%02d|0|||0", index);
 
-	key_write(key, index);
-	reply = run(model, &script_cancel, 5, words);
 	assert_int_equal(reply->integer, is_on_lease(model, task) ? -3
 					 : task->state == ABSENT  ? -2
 								  : 0);
@@ -693,22 +696,24 @@ static const char *answer_of(struct model *model, const struct run *run)
 	return run_of(model, task) == run ? "o" : task->state == ABSENT ? "g" : "s";
 }
 
-/* Ends a run, which is the next report of a call. It may be one of a task that was replaced or
- * taken over. Returns the number of words. */
-static int end_write(const struct model *model, const struct run *run, char kind, int64_t wait,
-		     char text[END_WORDS][WORD_SIZE])
+/* Adds the end of a run to the words of a call. It may be one of a task that was replaced or taken
+ * over. */
+static void end_write(const struct run *run, char kind, int64_t wait, char text[TEXT_SIZE])
 {
-	snprintf(text[0], WORD_SIZE, "b");
-	snprintf(text[1], WORD_SIZE, "%" PRId64, run->token);
-	snprintf(text[2], WORD_SIZE, "%d", run->slot + 1);
-	snprintf(text[3], WORD_SIZE, "%c", kind == 'd' ? 'd' : 'w');
-	snprintf(text[4], WORD_SIZE, "1");
-	key_write(text[kind == 'd' ? 5 : 4], run->task);
+	char *end = text + strlen(text);
+	size_t room = (size_t)(text + TEXT_SIZE - end);
+	int used = snprintf(end, room, "%sb|%" PRId64 "|%d|", *text ? "|" : "", run->token,
+			    run->slot + 1);
+
+	end += used;
+	room -= (size_t)used;
 	if (kind == 'd')
-		return 6;
-	snprintf(text[5], WORD_SIZE, "%u", run->attempts - (kind == 'r'));
-	snprintf(text[6], WORD_SIZE, "%" PRId64, wait);
-	return 7;
+		snprintf(end, room, "d|1|k%02d", run->task);
+	else if (kind == 'p' && run->attempts == 1)
+		snprintf(end, room, "w|k%02d||%" PRId64, run->task, wait);
+	else
+		snprintf(end, room, "w|k%02d|%u|%" PRId64, run->task, run->attempts - (kind != 'w'),
+			 wait);
 }
 
 /* Takes the end of a run that its task still has. */
@@ -721,7 +726,9 @@ static void end_take(struct model *model, const struct run *run, char kind, int6
 		return;
 	}
 	model_put(model, run->task, wait ? (model->now_us + 999) / 1000 + wait : now_ms(model));
-	task->attempts -= kind == 'r';
+	task->attempts -= kind != 'w';
+	if (kind == 'r' && !task->attempts)
+		task->own = task->due;
 }
 
 /* Reports some runs by one call. Some of them are reported again later. */
@@ -729,14 +736,12 @@ static void step_end(struct model *model)
 {
 	int first = (int)random_below(&model->random, (uint64_t)model->run_count + 1);
 	int most = (int)random_between(&model->random, 1, END_MOST);
-	char text[END_MOST][END_WORDS][WORD_SIZE];
-	const char *words[END_MOST * END_WORDS];
+	char text[TEXT_SIZE] = "";
 	char answers[END_MOST + 1] = "";
 	char kinds[END_MOST];
 	int64_t waits[END_MOST];
 	bool is_reported[KEYS] = {false};
 	redisReply *reply;
-	int used = 0;
 	int count = 0;
 
 	for (; count < most && first + count < model->run_count; count++) {
@@ -745,16 +750,14 @@ static void step_end(struct model *model)
 		if (is_reported[run->task])
 			break;
 		is_reported[run->task] = true;
-		kinds[count] = "dwr"[random_below(&model->random, 3)];
+		kinds[count] = "dwrp"[random_below(&model->random, 4)];
 		waits[count] = random_between(&model->random, 0, 3) * 5;
 		strcat(answers, answer_of(model, run));
-		for (int i = 0, n = end_write(model, run, kinds[count], waits[count], text[count]);
-		     i < n; i++)
-			words[used++] = text[count][i];
+		end_write(run, kinds[count], waits[count], text);
 	}
 	if (!count)
 		return;
-	reply = run(model, &script_finish, used, words);
+	reply = run(model, &script_finish, "%s", text);
 	assert_string_equal(reply->str, answers);
 	freeReplyObject(reply);
 	for (int i = 0; i < count; i++)
@@ -775,9 +778,7 @@ static void step_done(struct model *model)
 	int64_t token = model->runs[at].token;
 	int slot = model->runs[at].slot;
 	struct run *runs[LIMIT_MOST];
-	char text[3][WORD_SIZE];
-	char keys[LIMIT_MOST][8];
-	const char *words[LIMIT_MOST + 5] = {"b", text[0], text[1], "d", text[2]};
+	char keys[TEXT_SIZE] = "";
 	char answers[LIMIT_MOST + 1] = "";
 	redisReply *reply;
 	int count = 0;
@@ -785,17 +786,14 @@ static void step_done(struct model *model)
 	for (int i = 0; at < model->run_count && i < model->run_count; i++)
 		if (model->runs[i].token == token && model->runs[i].slot == slot + count) {
 			runs[count] = &model->runs[i];
-			key_write(keys[count], runs[count]->task);
-			words[5 + count] = keys[count];
+			snprintf(keys + strlen(keys), 8, "|k%02d", runs[count]->task);
 			strcat(answers, answer_of(model, runs[count++]));
 			i = -1;
 		}
 	if (!count)
 		return;
-	snprintf(text[0], WORD_SIZE, "%" PRId64, token);
-	snprintf(text[1], WORD_SIZE, "%d", slot + 1);
-	snprintf(text[2], WORD_SIZE, "%04d", count);
-	reply = run(model, &script_finish, 5 + count, words);
+	reply = run(model, &script_finish, "b|%" PRId64 "|%d|d|%04d%s", token, slot + 1, count,
+		    keys);
 	assert_string_equal(reply->str, answers);
 	freeReplyObject(reply);
 	for (int i = 0; i < count; i++) {
@@ -813,25 +811,17 @@ static void step_extend(struct model *model)
 	const struct run *its = &model->runs[index];
 	int64_t lease_ms = random_between(&model->random, 1, 20);
 	bool any = random_once_in(&model->random, 2);
-	char key[8];
-	char token[24];
-	char slot[24];
-	char lease[24];
-	const char *words[4] = {lease, token, slot, key};
 	const char *answer;
 	redisReply *reply;
 
 	if (index == model->run_count)
 		return;
-	key_write(key, its->task);
-	snprintf(token, sizeof(token), "%" PRId64, its->token);
-	snprintf(slot, sizeof(slot), "%d", any ? 0 : its->slot + 1);
-	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
 	answer = answer_of(model, its);
 	for (int i = 0; any && i < model->run_count; i++)
 		if (model->runs[i].token == its->token && *answer_of(model, &model->runs[i]) == 'o')
 			answer = "o";
-	reply = run(model, &script_extend, 4, words);
+	reply = run(model, &script_extend, "%" PRId64 "|%" PRId64 "|%d|k%02d", lease_ms, its->token,
+		    any ? 0 : its->slot + 1, its->task);
 	assert_string_equal(reply->str, answer);
 	freeReplyObject(reply);
 	for (int i = 0; *answer == 'o' && i < model->run_count; i++)
@@ -870,13 +860,13 @@ static void step_limit(struct model *model)
 	int index = (int)random_below(&model->random, RULES);
 	const struct rule *rule = &model->rules[index];
 	char text[64] = "";
-	const char *words[2] = {index == STAR ? "*" : groups[index], text};
 
 	rule_choose(model, index);
 	if (rule->exists)
 		snprintf(text, sizeof(text), "%d %d %d %d %d", rule->weight, rule->most, rule->rate,
 			 PER_MS, rule->is_paused);
-	freeReplyObject(script_call(model->context, &script_limit, 2, words));
+	freeReplyObject(
+		run(model, &script_limit, "%s|%s", index == STAR ? "*" : groups[index], text));
 	places_follow(model);
 	if (index != STAR)
 		node_wake(model, index);
@@ -896,8 +886,9 @@ static void job_check(const struct model *model, const redisReply *reply, int i,
 	key_write(key, index);
 	assert_string_equal(parts[3]->element[i]->str, key);
 	assert_int_equal(attempt, task->attempts);
-	/* Both begin with the due time. */
-	assert_true(strtoll(*score ? score : parts[4]->element[i]->str, NULL, 10) == task->due);
+	/* Both begin with a due time. */
+	assert_true(strtoll(*score ? score : parts[4]->element[i]->str, NULL, 10) ==
+		    (*score ? task->due : task->own));
 }
 
 static void step_claim(struct model *model)
@@ -906,21 +897,14 @@ static void step_claim(struct model *model)
 	int64_t lease_ms = random_once_in(&model->random, 2)
 				   ? 86400000
 				   : random_between(&model->random, 1, 20);
-	char limit[24];
-	char lease[24];
 	int bytes_most = random_once_in(&model->random, 4)
 				 ? (int)random_between(&model->random, 1, 200)
 				 : 1000000;
-	char bytes[24];
-	const char *words[8] = {limit, lease, bytes, "", "0", "0", "0", "0"};
 	int begun[LIMIT_MOST];
 	int count;
 	redisReply *reply;
 
-	snprintf(limit, sizeof(limit), "%d", most);
-	snprintf(lease, sizeof(lease), "%" PRId64, lease_ms);
-	snprintf(bytes, sizeof(bytes), "%d", bytes_most);
-	reply = run(model, &script_claim, 8, words);
+	reply = run(model, &script_claim, "%d|%" PRId64 "|%d||0|0|0|0", most, lease_ms, bytes_most);
 	if (reply->element[2]->integer)
 		model->token = reply->element[2]->integer;
 	count = model_claim(model, most, bytes_most, now_ms(model) + lease_ms, begun);
@@ -966,8 +950,7 @@ static void check(const struct model *model)
 /* Compares all tasks, as a listing shows them, with the model. */
 static void check_list(struct model *model)
 {
-	const char *words[3] = {"-inf", "0", "100"};
-	redisReply *reply = run(model, &script_list, 3, words);
+	redisReply *reply = run(model, &script_list, "0|0|100");
 	int64_t last = 0;
 	size_t count = 0;
 

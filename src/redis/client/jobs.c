@@ -55,19 +55,27 @@ static tw_duration lateness_of(int64_t now_us, int64_t due_ms)
 	return due_ms < now_us / 1000 ? (now_us - due_ms * 1000) * TW_MICROSECOND : 0;
 }
 
-/* Reads how the job's task recurs, and computes its next time. Returns false if that can't be
- * computed here. */
-static bool series_read(struct batch *batch, struct tw_redis_job *job, size_t index, int64_t now_us,
-			int64_t oldest_ms)
+/* Reads how the job's task recurs, if it does. */
+static void series_read(struct batch *batch, struct tw_redis_job *job, size_t index, int64_t now_us)
 {
 	struct series *series = &batch->series[index];
 	char *entry = batch->reply->element[CLAIM_ENTRIES]->element[index]->str;
 
-	if (!recurrence_read(&series->how, entry))
-		return true;
 	series->ahead_us = now_us - clock_read_real(CLOCK_MONOTONIC) / TW_MICROSECOND;
-	job->series = series;
-	return recurrence_next(&series->how, now_us / 1000, oldest_ms, &series->next_ms) == TW_OK;
+	if (recurrence_read(&series->how, entry))
+		job->series = series;
+}
+
+/* Returns when a task was due that has not been tried, whatever has put it off since: at the time
+ * in its record or, if that is of an earlier occurrence, at the time of this one. */
+static int64_t own_due(const struct tw_redis_job *job, const struct record *record)
+{
+	const struct series *series = job->series;
+	int64_t own_ms = record->due_ms;
+
+	if (series && own_ms < series->how.at_ms)
+		own_ms = series->how.at_ms;
+	return own_ms < job->due_ms ? own_ms : job->due_ms;
 }
 
 /* Returns how many occurrences a job that is too late leaves out. */
@@ -80,19 +88,30 @@ static size_t skipped_count(const struct series *series)
 	return (size_t)((series->next_ms - how->at_ms) / how->period_ms);
 }
 
-/* Returns the job's fate. */
+/* Returns the job's fate. The record's grace becomes what is left of it. */
 static enum fate fate_of(struct batch *batch, struct tw_redis_job *job, size_t index,
 			 int64_t now_us)
 {
-	int64_t grace_ms = batch->records[index].task.grace / TW_MILLISECOND;
+	struct record *record = &batch->records[index];
+	tw_duration *grace = &record->task.grace;
+	int64_t grace_ms = *grace / TW_MILLISECOND;
 	int64_t now_ms = now_us / 1000;
-	bool is_late = grace_ms && job->attempt == 1 && now_ms - job->due_ms > grace_ms;
-	size_t record_size = batch->reply->element[CLAIM_RECORDS]->element[index]->len;
+	bool is_late;
 
-	if (!record_size)
+	if (!batch->reply->element[CLAIM_RECORDS]->element[index]->len)
 		return FATE_LOST;
-	if (batch->series &&
-	    !series_read(batch, job, index, now_us, is_late ? now_ms - grace_ms : 0))
+	if (batch->series)
+		series_read(batch, job, index, now_us);
+	if (job->attempt > 1)
+		*grace = 0;
+	if (*grace) {
+		*grace -= lateness_of(now_us, own_due(job, record));
+		*grace += !*grace; /* 0 is no limit */
+	}
+	is_late = grace_ms && *grace < 0;
+	if (job->series &&
+	    recurrence_next(&batch->series[index].how, now_ms, is_late ? now_ms - grace_ms : 0,
+			    &batch->series[index].next_ms) != TW_OK)
 		return FATE_UNKNOWN;
 	if (batch->fates[index] == FATE_BROKEN)
 		return FATE_BROKEN;
@@ -299,10 +318,15 @@ const struct ending *fate_ending(enum fate fate)
 		[FATE_LOST] = {'k', .reason = "the task's record is lost"},
 		[FATE_LATE] = {'n'},
 		[FATE_AHEAD] = {'n'},
-		[FATE_UNKNOWN] = {'r', .wait_ms = 1000},
+		[FATE_UNKNOWN] = {'p', .wait_ms = 1000},
 	};
 
 	return fate == FATE_RUN ? NULL : &endings[fate];
+}
+
+bool ending_waits(char verb)
+{
+	return verb == 'w' || verb == 'r' || verb == 'p';
 }
 
 void endings_begin(struct eval *eval, const struct space *space, unsigned shard)
@@ -352,7 +376,7 @@ static void done_write(struct eval *eval, const struct tw_redis_job *job)
 void ending_write(struct eval *eval, const struct tw_redis_job *job, const struct ending *ending)
 {
 	char verb = ending->verb == 'd' && job->series ? 'n' : ending->verb;
-	bool is_put_off = verb == 'w' || verb == 'r';
+	bool waits = ending_waits(verb);
 	const char *reason = ending->reason;
 
 	if (!eval->answers || eval->batch != job->token || eval->place != job->slot) {
@@ -368,13 +392,15 @@ void ending_write(struct eval *eval, const struct tw_redis_job *job, const struc
 		return;
 	}
 	eval->done = 0;
-	eval_argument(eval, is_put_off ? "w" : &verb, 1);
+	eval_argument(eval, waits ? "w" : &verb, 1);
 	eval_argument(eval, job->key, job->key_size);
-	if (!is_put_off)
+	if (!waits)
 		series_write(eval, job->series);
-	if (verb != 'n')
-		eval_number(eval, job->attempt - (verb == 'r'));
-	if (is_put_off)
+	if (verb == 'p' && job->attempt == 1)
+		eval_text(eval, "");
+	else if (verb != 'n')
+		eval_number(eval, job->attempt - (verb == 'r' || verb == 'p'));
+	if (waits)
 		eval_number(eval, ending->wait_ms);
 	if (verb == 'k')
 		eval_argument(eval, reason, reason ? strnlen(reason, TW_REDIS_REASON_MAX) : 0);

@@ -66,10 +66,11 @@ struct batch {
 	size_t place;              /* in the step that extends it */
 };
 
-/* An ending says how a run ends: the verb is one of finish.lua's. */
+/* An ending says how a run ends: the verb is one of finish.lua's; r, w whose attempt does not
+ * count; or p, r of a task that is put off and keeps its own due time. */
 struct ending {
 	char verb;
-	int64_t wait_ms; /* w and r have one */
+	int64_t wait_ms; /* w, r and p have one */
 	const char *reason;
 };
 
@@ -98,6 +99,9 @@ void batch_free(struct batch *batch);
 
 /* Returns the ending of a job that is not run, or NULL. */
 const struct ending *fate_ending(enum fate fate);
+
+/* Returns whether the verb lets the task wait. */
+bool ending_waits(char verb);
 
 /* Begins an eval that ends runs. ending_write() for each and eval_hint() follow. */
 void endings_begin(struct eval *eval, const struct space *space, unsigned shard);

@@ -5,7 +5,8 @@
 --   d  done: how many, and their keys
 --   n  done or passed over, and it recurs: when it is due next ("": never), and the time by which
 --      that was computed
---   w  it waits for another attempt: the attempts so far, and the wait in milliseconds
+--   w  it waits for another attempt: the attempts so far ("": none, and its record keeps the due
+--      time), and the wait in milliseconds
 --   k  failed for good: what n takes ("" if it does not recur), the attempts, and the reason
 -- Answers a letter for each: o ended, s another run has it, g there is no such task.
 local TAKES = {n = 4, w = 4, k = 6}
@@ -105,11 +106,11 @@ local function put_off(key, attempts, wait)
 	-- Rounded up, as due_time: never a fraction of a millisecond early.
 	local due = wait == 0 and now or math.ceil(now_us / 1000) + wait
 
-	if attempts ~= '0' then
+	if attempts == '0' then
+		grouping().redate(key, due)
+	elseif attempts ~= '' then
 		states[#states + 1] = key
 		states[#states + 1] = attempts
-	else
-		grouping().redate(key, due)
 	end
 	wait_until(key, due)
 end

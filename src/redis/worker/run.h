@@ -46,7 +46,7 @@ struct run {
 
 	/* The main thread alone uses these. */
 	bool unsure;           /* Redis may know its end already: a reply was lost */
-	enum tw_redis_end end; /* how it ends, if Redis agrees, and what Redis is told of that */
+	enum tw_redis_end end; /* how it ends, if Redis agrees; the ending is for Redis */
 	struct ending ending;
 	tw_duration wait; /* until it is due again */
 };

@@ -111,10 +111,10 @@ static const struct {
 	[TW_REDIS_END_RETRIED] = {'w', COUNT(retried)},
 	[TW_REDIS_END_DEAD] = {'k', COUNT(dead)},
 	[TW_REDIS_END_STALE] = {'\0', COUNT(stale)},
-	[TW_REDIS_END_RELEASED] = {'r', COUNT(released)},
+	[TW_REDIS_END_RELEASED] = {'p', COUNT(released)},
 	[TW_REDIS_END_UNCONFIRMED] = {'\0', COUNT(unconfirmed)},
 	[TW_REDIS_END_SNOOZED] = {'r', COUNT(snoozed)},
-	[END_PUT_OFF] = {'r', COUNT(put_off)},
+	[END_PUT_OFF] = {'p', COUNT(put_off)},
 };
 
 static enum tw_redis_end run_end_of(const struct run *run)
@@ -145,7 +145,7 @@ static void run_settle(struct tw_redis_worker *worker, struct run *run)
 	}
 	ending->reason = run->verdict.reason;
 	ending->verb = ends[run->end].verb;
-	if (ending->verb != 'r' && ending->verb != 'w')
+	if (!ending_waits(ending->verb))
 		return;
 	run->wait = run_wait(worker, run);
 	ending->wait_ms = delay_to_ms(run->wait);

@@ -239,15 +239,6 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 	shard_look_in(step->shard, 0);
 }
 
-/* Returns when it is too late to begin the job. */
-static tw_duration late_at(const struct batch *batch, size_t index, tw_duration now)
-{
-	const struct tw_redis_job *job = &batch->shown.jobs[index];
-	tw_duration grace = batch->records[index].task.grace;
-
-	return grace && job->attempt == 1 ? time_add(now - job->lateness, grace) : TW_FOREVER;
-}
-
 /* Makes a run of each job. The lease has begun at that time at the earliest. */
 static void batch_take(struct tw_redis_worker *worker, struct batch *batch, tw_duration begun)
 {
@@ -257,6 +248,7 @@ static void batch_take(struct tw_redis_worker *worker, struct batch *batch, tw_d
 	batch->held = batch->running = batch->shown.count;
 	for (size_t i = 0; i < batch->shown.count; i++) {
 		struct run *run = &batch->runs[i];
+		tw_duration grace = batch->records[i].task.grace;
 
 		/* The run writes its lateness there. */
 		run->job = (struct tw_redis_job *)&batch->shown.jobs[i];
@@ -265,7 +257,7 @@ static void batch_take(struct tw_redis_worker *worker, struct batch *batch, tw_d
 		run->batch = batch;
 		run->running = &source->running;
 		run->claimed = now;
-		run->late_at = late_at(batch, i, now);
+		run->late_at = grace ? time_add(now, grace) : TW_FOREVER;
 		worker_take_run(worker, run);
 	}
 	if (batch->running)
@@ -339,7 +331,7 @@ static void end_read(struct tw_redis_worker *worker, struct run *run, enum tw_st
 	const struct letters *letters = &shard->source->letters;
 	char verb = run->ending.verb;
 
-	if (verb == 'w' || (verb == 'r' && !worker->stopping))
+	if (verb == 'w' || (ending_waits(verb) && !worker->stopping))
 		shard_look_in(shard, run->wait);
 	/* A claim deletes the letters that are too many. */
 	if (verb == 'k' && (letters->count || letters->age_ms))

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <sys/mman.h>
 
+#include "redis/client/client.h"
 #include "support/ends.h"
 #include "support/words.h"
 
@@ -353,6 +354,16 @@ static enum tw_status finish(struct steps *steps, int outcome)
 	return each;
 }
 
+/* Ends a first run as a worker does that puts it off. */
+static enum tw_status put_off(struct steps *steps, int what)
+{
+	const struct tw_redis_job *job = job_find(steps);
+
+	return redis_ask(steps->redis, &script_finish, job->shard, NULL, NULL, "siimksi", "b",
+			 (int64_t)job->token, (int64_t)job->slot + 1, "w", job->key, job->key_size,
+			 "", length_read(word_need(steps)) / TW_MILLISECOND);
+}
+
 static enum tw_status extend(struct steps *steps, int what)
 {
 	const struct tw_redis_job *job = job_find(steps);
@@ -518,6 +529,7 @@ static const struct {
 	{"retry", finish, TW_REDIS_RETRY},
 	{"kill", finish, TW_REDIS_KILL},
 	{"snooze", finish, TW_REDIS_SNOOZE},
+	{"put_off", put_off, 0},
 	{"extend", extend, 0},
 	{"get", get, 0},
 	{"letter", letter, 0},
