@@ -50,9 +50,7 @@ static void ask_for_pages(struct program *program)
 	const char *listens = strstr(program_text(program), "127.0.0.1:");
 
 	for (size_t i = 0; listens && i < sizeof(paths) / sizeof(paths[0]); i++) {
-		struct page_reply reply = pages_get(atoi(listens + strlen("127.0.0.1:")), paths[i]);
-
-		free(reply.text);
+		(void)pages_get(atoi(listens + strlen("127.0.0.1:")), paths[i]);
 		listens = strstr(program_text(program), "127.0.0.1:");
 	}
 }

@@ -117,14 +117,12 @@ STORED(opened, metrics_of_each_namespace_add_up_with_its_tasks)
 	add_some(fixture);
 	add_one(second, &grouped);
 	port = pages_start(&worker, &twr_environment, ARGUMENTS(both));
-	free(pages_await_metric(port, metric("twr_group_waiting_tasks", second_name, "group=\"g\""),
-				1)
-		     .text);
-	free(pages_await_metric(port, metric("twr_dead_total", name, ""), 2).text);
-	free(pages_await_metric(port, metric("twr_done_total", second_name, ""), 3).text);
-	free(pages_await_metric(port, metric("twr_dead_total", second_name, ""), 1).text);
-	free(pages_await_metric(port, metric("twr_done_total", name, ""), 5).text);
-	free(pages_await_metric(port, metric("twr_tasks", name, "state=\"dead\""), 2).text);
+	pages_await_metric(port, metric("twr_group_waiting_tasks", second_name, "group=\"g\""), 1);
+	pages_await_metric(port, metric("twr_dead_total", name, ""), 2);
+	pages_await_metric(port, metric("twr_done_total", second_name, ""), 3);
+	pages_await_metric(port, metric("twr_dead_total", second_name, ""), 1);
+	pages_await_metric(port, metric("twr_done_total", name, ""), 5);
+	pages_await_metric(port, metric("twr_tasks", name, "state=\"dead\""), 2);
 	reply = pages_await_metric(port, metric("twr_tasks", second_name, "state=\"dead\""), 1);
 	assert_true(page_metric(&reply, metric("twr_added_total", name, "")) == 7);
 	assert_true(page_metric(&reply, metric("twr_added_total", second_name, "")) == 6);
@@ -142,7 +140,6 @@ STORED(opened, metrics_of_each_namespace_add_up_with_its_tasks)
 	heads = strstr(reply.body, "# TYPE twr_done_total ");
 	assert_non_null(heads);
 	assert_null(strstr(heads + 1, "# TYPE twr_done_total "));
-	free(reply.text);
 }
 
 TEST(opened, promtool_finds_nothing_wrong)
@@ -160,7 +157,6 @@ TEST(opened, promtool_finds_nothing_wrong)
 	assert_non_null(promtool);
 	fputs(reply.body, promtool);
 	assert_int_equal(pclose(promtool), 0);
-	free(reply.text);
 }
 
 /* Returns /status.json. The caller frees it. */
@@ -170,7 +166,6 @@ static json_t *read_status(int port)
 	json_t *status = json_loads(reply.body, 0, NULL);
 
 	assert_non_null(status);
-	free(reply.text);
 	return status;
 }
 
@@ -190,10 +185,10 @@ STORED(opened, page_shows_each_namespace)
 	add_some(fixture);
 	add_task(fixture->redis, "later", TW_HOUR);
 	port = pages_start(&worker, &twr_environment, ARGUMENTS(both));
-	free(pages_await_metric(port, metric("twr_dead_total", second_name, ""), 1).text);
-	free(pages_await_metric(port, metric("twr_dead_total", fixture->name_space, ""), 2).text);
+	pages_await_metric(port, metric("twr_dead_total", second_name, ""), 1);
+	pages_await_metric(port, metric("twr_dead_total", fixture->name_space, ""), 2);
 	set_paused(second, true);
-	free(pages_await_metric(port, metric("twr_paused", second_name, ""), 1).text);
+	pages_await_metric(port, metric("twr_paused", second_name, ""), 1);
 	status = read_status(port);
 	for (size_t i = 0; i < 2; i++) {
 		json_t *tasks = json_array_get(json_object_get(status, "tasks"), i);

@@ -10,6 +10,7 @@
 
 #include "support/sockets.h"
 #include "support/wait.h"
+#include "support/words.h"
 
 enum { WORDS = 32, REQUEST_ROOM = 1024, TRIES = 3000 };
 
@@ -31,8 +32,9 @@ int pages_start(struct program *worker, const struct program_environment *enviro
 
 struct page_reply pages_ask(int port, const char *request, size_t size)
 {
+	static char *kept;
 	int descriptor = socket_connect(port);
-	struct page_reply reply = {0};
+	struct page_reply reply = {.text = kept};
 	size_t got = 0;
 	ssize_t more;
 
@@ -41,7 +43,7 @@ struct page_reply pages_ask(int port, const char *request, size_t size)
 	/* The worker refuses some requests before all of it is sent. */
 	(void)socket_send(descriptor, request, size);
 	do {
-		reply.text = realloc(reply.text, got + 65536);
+		reply.text = kept = realloc(kept, got + 65536);
 		if (!reply.text)
 			support_failed("realloc");
 		more = recv(descriptor, reply.text + got, 65535, 0);
@@ -99,11 +101,26 @@ struct page_reply pages_await_metric(int port, const char *name, double value)
 	struct page_reply reply = pages_get(port, "/metrics");
 
 	for (int i = 0; i < TRIES && page_metric(&reply, name) != value; i++) {
-		free(reply.text);
 		wait_for(10 * TW_MILLISECOND);
 		reply = pages_get(port, "/metrics");
 	}
 	if (page_metric(&reply, name) != value)
 		fail_msg("%s is %g, not %g", name, page_metric(&reply, name), value);
 	return reply;
+}
+
+void assert_metrics(const struct page_reply *reply, const char *all)
+{
+	char text[1000];
+	char *words[WORDS];
+	int count;
+
+	snprintf(text, sizeof(text), "%s", all);
+	count = words_split(text, words, WORDS);
+	for (int i = 0; i + 1 < count; i += 2) {
+		double value = page_metric(reply, words[i]);
+
+		if (value < 0 || value != strtod(words[i + 1], NULL))
+			fail_msg("%s is %g, not %s", words[i], value, words[i + 1]);
+	}
 }

@@ -15,7 +15,7 @@ int pages_start(struct program *worker, const struct program_environment *enviro
 
 struct page_reply {
 	int status; /* 0 if the connection was closed without an answer */
-	char *text; /* the whole reply; the caller frees it */
+	char *text; /* the whole reply, valid until the next one */
 	const char *body;
 };
 
@@ -32,5 +32,7 @@ double page_metric(const struct page_reply *reply, const char *name);
 /* Asks for /metrics until the metric has the value, and returns that reply. Fails the test after
  * half a minute. */
 struct page_reply pages_await_metric(int port, const char *name, double value);
+/* Checks metrics, each a name and its value: "twr_dead_total 3 twr_held_tasks 0". */
+void assert_metrics(const struct page_reply *reply, const char *all);
 
 #endif
