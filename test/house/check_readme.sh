@@ -18,7 +18,7 @@ complain()
 }
 
 size=$(wc -c <README.md)
-test "$size" -le 12288 || complain "README.md has $size bytes, more than 12 KB"
+test "$size" -le 10240 || complain "README.md has $size bytes, more than 10 KB"
 
 figures=$(sed -n '/^<!-- figures/,/^<!-- \/figures/{/^| [^|].*[0-9] |$/p}' README.md)
 test -n "$figures" || complain "README.md has no figures"
