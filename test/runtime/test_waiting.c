@@ -9,15 +9,6 @@
 
 #include <semaphore.h>
 
-/* The task lasts a while after its release. */
-static void end_late(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value != VALUE(1))
-		return;
-	wait_for(20 * TW_MILLISECOND);
-	atomic_store((atomic_int *)recorder->argument, 1);
-}
-
 static void run_held(struct recorder *recorder, const char *key)
 {
 	recorder->held = 1;
@@ -26,40 +17,34 @@ static void run_held(struct recorder *recorder, const char *key)
 	gate_await(&recorder->gate);
 }
 
-/* Begins a task, "slow", that lasts until it is released, and a while longer; then *ended is 1. */
-static void run_slow_task(struct recorder *recorder, atomic_int *ended)
-{
-	atomic_init(ended, 0);
-	recorder->argument = ended;
-	recorder->on_execute = end_late;
-	run_held(recorder, "slow");
-}
-
-/* Releases the slow task, which has ended when tw_wait_idle returns. */
-static void assert_idle_after_task(struct recorder *recorder)
-{
-	gate_open(&recorder->gate);
-	settle(recorder);
-	assert_int_equal(atomic_load((atomic_int *)recorder->argument), 1);
-}
-
-RECORDED(pool, wait_idle_waits_for_running_tasks)
-{
-	atomic_int ended;
-
-	run_slow_task(recorder, &ended);
-	assert_int_equal(atomic_load(&ended), 0);
-	assert_idle_after_task(recorder);
-}
-
-RECORDED(pool, wait_idle_after_stop_waits_for_running_tasks)
-{
-	atomic_int ended;
-
-	run_slow_task(recorder, &ended);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	assert_idle_after_task(recorder);
-}
+#define HELD "hold a; set a 1; clock 1; reached a;"
+SCRIPT(pool, wait_idle_waits_for_running_tasks,
+       HELD "begin w idle; asleep w; go a; ended w; counts = set 1 fired 1 begun 1 ended 1;"
+	    "idle -> a@1")
+SCRIPT(pool, wait_idle_after_stop_waits_for_running_tasks,
+       HELD "stop; begin w idle; asleep w; go a; ended w;"
+	    "counts = set 1 fired 1 begun 1 ended 1; idle -> a@1")
+SCRIPT(pool, wait_idle_waits_for_the_commands_of_running_tasks,
+       "in a: asleep w, set b 1; set a 1; clock 1; begin w idle; ended w; pending = 1;"
+       "idle -> a@1; pass 1 -> b@2",
+       .workers = 1)
+/* What the first wait has left behind delays no other call. */
+SCRIPT(pool, wait_idle_until_ends_when_its_deadline_comes,
+       HELD "begin w until 3; asleep w; clock 2-1ns; asleep w; clock 1ns; ended w = TIMED_OUT;"
+	    "counts = set 1 fired 1 unfinished 1 running 1 begun 1; go a; idle -> a@1")
+SCRIPT(pool, wait_idle_until_ends_sooner_when_the_wheel_is_idle,
+       HELD "begin w until 1h; asleep w; go a; ended w;"
+	    "counts = set 1 fired 1 begun 1 ended 1; idle -> a@1")
+SCRIPT(pool, destroy_waits_for_running_tasks,
+       HELD "begin w destroy; asleep w; go a; ended w -> a@1")
+/* A program can end although a task hangs. */
+SCRIPT(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread,
+       "hold a; set a 1; set b 1h; begin w clock 1; reached a; stop; stop = CLOSED; go a;"
+       "ended w = any; idle -> a@1 b:stopped")
+/* The advance comes when the turn has finished its own look at advances. */
+SCRIPT(owner, advance_that_comes_while_a_task_runs_moves_the_clock,
+       "clock 2; set due 3; hold p; after p 0; reached p; begin w clock 5; asleep w; go p;"
+       "ended w; now = 7; idle -> p@2 due@5")
 
 /* A task acts once the main thread waits for it. */
 struct late {
@@ -86,21 +71,6 @@ static void run_late_task(struct recorder *recorder, struct late *late)
 	run_held(recorder, "late");
 }
 
-static void set_one(struct tw_wheel *wheel)
-{
-	may_fail(tw_set_timer(wheel, "set", 3, VALUE(2), INTERVAL));
-}
-
-RECORDED(pool, wait_idle_waits_for_the_commands_of_running_tasks, .workers = 1)
-{
-	struct late late = {.act = set_one};
-
-	run_late_task(recorder, &late);
-	gate_open(&recorder->gate);
-	settle(recorder);
-	assert_int_equal(tw_pending(recorder->wheel), 1);
-}
-
 static void stop(struct tw_wheel *wheel)
 {
 	(void)tw_stop(wheel);
@@ -119,54 +89,6 @@ RECORDED(pool, wait_idle_waits_for_what_a_stop_by_a_running_task_releases, .work
 	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(event_count(recorder), MANY);
-}
-
-/* A wait for idleness has an end. */
-struct bounded_wait {
-	struct tw_wheel *wheel;
-	tw_duration deadline;
-	enum tw_status status;
-};
-
-static void wait_until(void *argument)
-{
-	struct bounded_wait *wait = argument;
-
-	wait->status = tw_wait_idle_until(wait->wheel, wait->deadline);
-}
-
-RECORDED(pool, wait_idle_until_ends_when_its_deadline_comes)
-{
-	atomic_int ended;
-	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = INTERVAL * 3};
-	struct blocked_call call;
-
-	run_slow_task(recorder, &ended);
-	blocked_call_start(&call, wait_until, &wait);
-	blocked_call_falls_asleep(&call);
-	assert_status(tw_advance(recorder->wheel, INTERVAL * 2 - 1), TW_OK);
-	wait_for(5 * TW_MILLISECOND);
-	assert_false(blocked_call_has_returned(&call));
-	assert_status(tw_advance(recorder->wheel, 1), TW_OK);
-	blocked_call_end(&call);
-	assert_status(wait.status, TW_TIMED_OUT);
-	assert_int_equal(atomic_load(&ended), 0);
-	/* What it has left behind delays no other call. */
-	assert_idle_after_task(recorder);
-}
-
-RECORDED(pool, wait_idle_until_ends_sooner_when_the_wheel_is_idle)
-{
-	atomic_int ended;
-	struct bounded_wait wait = {.wheel = recorder->wheel, .deadline = TW_HOUR};
-	struct blocked_call call;
-
-	run_slow_task(recorder, &ended);
-	blocked_call_start(&call, wait_until, &wait);
-	gate_open(&recorder->gate);
-	blocked_call_end(&call);
-	assert_status(wait.status, TW_OK);
-	assert_int_equal(atomic_load(&ended), 1);
 }
 
 SCRIPT(everywhere, wait_idle_until_has_a_status_for_each_case,
@@ -210,35 +132,6 @@ TEST(ordered, wait_idle_until_ends_also_while_the_owner_hangs)
 static void *advance_from_thread(void *wheel)
 {
 	return VALUE(tw_advance(wheel, INTERVAL));
-}
-
-/* A program can end although a task hangs. */
-RECORDED(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread)
-{
-	pthread_t thread;
-
-	recorder->held = 1;
-	set_timer(recorder, "hangs", 1, INTERVAL);
-	set_timer(recorder, "pending", 2, TW_HOUR);
-	pthread_create(&thread, NULL, advance_from_thread, recorder->wheel);
-	gate_await(&recorder->gate);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_CLOSED);
-	gate_open(&recorder->gate);
-	pthread_join(thread, NULL);
-	settle(recorder);
-	assert_released(recorder, 2, TW_STOPPED);
-}
-
-RECORDED(pool, destroy_waits_for_running_tasks)
-{
-	atomic_int ended;
-
-	run_slow_task(recorder, &ended);
-	gate_open(&recorder->gate);
-	tw_destroy(recorder->wheel);
-	recorder->wheel = NULL;
-	assert_int_equal(atomic_load(&ended), 1);
 }
 
 SCRIPT(pool, advance_and_flush_do_not_wait_for_tasks,
@@ -481,34 +374,4 @@ RECORDED(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first)
 	wait_for(20 * TW_MILLISECOND);
 	advance(recorder, INTERVAL);
 	assert_int_equal(event_count(recorder), 2);
-}
-
-static void *advance_five_ticks(void *wheel)
-{
-	return VALUE(tw_advance(wheel, 5 * INTERVAL));
-}
-
-static void pass_the_gate(void *gate)
-{
-	gate_pass(gate);
-}
-
-/* The advance comes when the turn has finished its own look at advances. */
-RECORDED(owner, advance_that_comes_while_a_task_runs_moves_the_clock)
-{
-	pthread_t advancing;
-	void *status;
-
-	advance(recorder, 2 * INTERVAL);
-	set_timer(recorder, "due", 2, 3 * INTERVAL);
-	assert_status(tw_after_func(recorder->wheel, 0, pass_the_gate, &recorder->gate, NULL),
-		      TW_OK);
-	gate_await(&recorder->gate);
-	assert_int_equal(pthread_create(&advancing, NULL, advance_five_ticks, recorder->wheel), 0);
-	wait_for(20 * TW_MILLISECOND);
-	gate_open(&recorder->gate);
-	pthread_join(advancing, &status);
-	assert_int_equal((uintptr_t)status, TW_OK);
-	assert_true(tw_now(recorder->wheel) == 7 * INTERVAL);
-	assert_executed_at(recorder, 2, 5 * INTERVAL);
 }

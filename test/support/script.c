@@ -12,11 +12,21 @@
 #include <poll.h>
 #include <timingwheel/cron.h>
 
+#include "blocked_call.h"
 #include "gate.h"
 #include "inside.h"
 #include "words.h"
 
-enum { THINGS = 40, EVENTS = 600, ACTS = 4, WORDS = 16, ASKED = 12, TEXT = 80, LONG_KEY = 1000 };
+enum {
+	THINGS = 40,
+	EVENTS = 600,
+	ACTS = 4,
+	WORDS = 16,
+	ASKED = 12,
+	TEXT = 80,
+	LONG_KEY = 1000,
+	BESIDES = 4
+};
 
 enum thing_kind { KEYED, HANDLE, ALARM };
 
@@ -43,6 +53,15 @@ struct thing {
 	size_t times_asked;
 };
 
+/* A call beside the main thread has a name. */
+struct beside {
+	struct script *script;
+	char name[TEXT / 2];
+	char step[TEXT];
+	char answer[4 * TEXT];
+	struct blocked_call call;
+};
+
 struct script {
 	struct tw_wheel *wheel;
 	struct tw_cron *hourly;
@@ -54,7 +73,9 @@ struct script {
 	size_t thing_count;
 	char events[EVENTS][TEXT];
 	size_t event_count;
-	size_t compared;     /* events */
+	size_t compared; /* events */
+	struct beside besides[BESIDES];
+	atomic_int beside_count;
 	atomic_int met;      /* steps that meet */
 	atomic_bool is_over; /* no step of `in` is made */
 	atomic_bool is_wrong;
@@ -634,6 +655,58 @@ static enum tw_status call_meet(struct call *call)
 	return TW_OK;
 }
 
+static const struct verb *make_call(struct call *call, char *text);
+
+static void beside_run(void *argument)
+{
+	struct beside *beside = argument;
+	struct call call = {.script = beside->script, .wheel = beside->script->wheel};
+
+	(void)make_call(&call, beside->step);
+	strcpy(beside->answer, call.answer);
+}
+
+static enum tw_status call_begin(struct call *call)
+{
+	struct script *script = call->script;
+	struct beside *beside = &script->besides[atomic_load(&script->beside_count)];
+
+	beside->script = script;
+	strcpy(beside->name, call->words[1]);
+	for (int i = 2; i < call->count; i++)
+		strcat(strcat(beside->step, call->words[i]), " ");
+	blocked_call_start(&beside->call, beside_run, beside);
+	assert(atomic_fetch_add(&script->beside_count, 1) < BESIDES);
+	return TW_OK;
+}
+
+/* Returns the call with this name, once it has begun. */
+static struct beside *beside_of(const struct call *call)
+{
+	struct script *script = call->script;
+	int at = 0;
+
+	WAIT_UNTIL(atomic_load(&script->beside_count) > 0);
+	while (strcmp(script->besides[at].name, call->words[1]))
+		assert(++at < atomic_load(&script->beside_count));
+	return &script->besides[at];
+}
+
+static enum tw_status call_asleep(struct call *call)
+{
+	blocked_call_falls_asleep(&beside_of(call)->call);
+	return TW_OK;
+}
+
+static enum tw_status call_ended(struct call *call)
+{
+	struct beside *beside = beside_of(call);
+
+	blocked_call_end(&beside->call);
+	strcpy(call->answer, beside->answer);
+	return TW_OK;
+}
+
 static enum tw_status call_go(struct call *call)
 {
 	gate_open(&call->thing->gate);
@@ -653,7 +726,8 @@ static const struct verb {
 	{"flush", call_flush},     {"poll", call_poll},       {"rings", call_rings},
 	{"pending", call_pending}, {"places", call_places},   {"clock", call_clock},
 	{"pass", call_pass},       {"advance", call_clock},   {"idle", call_idle},
-	{"wait", call_idle},       {"hold", call_hold},       {"reached", call_reached},
+	{"wait", call_idle},       {"begin", call_begin},     {"asleep", call_asleep},
+	{"ended", call_ended},     {"hold", call_hold},       {"reached", call_reached},
 	{"go", call_go},           {"now", call_now},         {"events", call_events},
 	{"walk", call_walk},       {"cron", call_cron},       {"until", call_until},
 	{"stats", call_stats},     {"metrics", call_metrics}, {"meet", call_meet},
