@@ -53,6 +53,17 @@ static bool hint_comes(tw_duration within, unsigned *shard, tw_duration *wait)
 	return true;
 }
 
+/* Checks that a hint comes: the key's shard has a task that is due after that wait. */
+static void assert_hinted(struct tw_redis *redis, const char *key, tw_duration expected)
+{
+	unsigned shard = 99;
+	tw_duration wait = 1;
+
+	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
+	assert_int_equal(shard, shard_of(redis, key));
+	assert_in_range(wait, expected, expected ? expected + 2 * TW_MILLISECOND : 0);
+}
+
 /* Connects as a worker does, and subscribes. */
 static void hints_open(struct tw_redis *redis)
 {
@@ -78,7 +89,6 @@ static void hints_close(void)
 STORED(fixture, worker_without_the_right_to_subscribe_polls)
 {
 	struct tw_redis_options options = fixture->options;
-	struct tw_redis_worker *worker;
 	struct tw_redis_error last;
 	redisReply *reply;
 
@@ -86,7 +96,7 @@ STORED(fixture, worker_without_the_right_to_subscribe_polls)
 	redis_server_number(&fixture->server, "ACL LOG RESET");
 	options.user = "deaf";
 	options.password = "pw";
-	worker = WORK_AT(&options, .poll = 50 * TW_MILLISECOND);
+	WORK_AT(&options, .poll = 50 * TW_MILLISECOND);
 	/* This is longer than the pause after a lost connection. */
 	add_task(fixture->redis, "a", 2500 * TW_MILLISECOND);
 	WAIT_UNTIL(ends_count() == 1);
@@ -98,25 +108,17 @@ STORED(fixture, worker_without_the_right_to_subscribe_polls)
 	assert_int_equal(reply->elements, 1);
 	assert_int_equal(reply->element[0]->element[1]->integer, 1);
 	freeReplyObject(reply);
-	worker_stop(worker);
 }
 
 STORED(fixture, earlier_task_is_hinted)
 {
-	unsigned shard = 99;
-	tw_duration wait = 0;
-
 	hints_open(fixture->redis);
 	add_task(fixture->redis, "a", 5 * TW_SECOND);
-	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
-	assert_int_equal(shard, shard_of(fixture->redis, "a"));
-	assert_in_range(wait, 5 * TW_SECOND, 5 * TW_SECOND + 2 * TW_MILLISECOND);
+	assert_hinted(fixture->redis, "a", 5 * TW_SECOND);
 	assert_int_equal(move_task(fixture->redis, "a", TW_SECOND), TW_OK);
-	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
-	assert_in_range(wait, TW_SECOND, TW_SECOND + 2 * TW_MILLISECOND);
+	assert_hinted(fixture->redis, "a", TW_SECOND);
 	add_task(fixture->redis, "a", 0);
-	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
-	assert_int_equal(wait, 0);
+	assert_hinted(fixture->redis, "a", 0);
 	hints_close();
 }
 
@@ -136,29 +138,22 @@ STORED(fixture, earliest_of_many_is_hinted)
 	char key[KEY_SIZE];
 	struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1, .delay = 2 * TW_SECOND},
 					{.key = key, .delay = 5 * TW_SECOND}};
-	unsigned shard = 99;
-	tw_duration wait = 0;
 
 	key_beside_a(fixture->redis, key);
 	tasks[1].key_size = strlen(key);
 	hints_open(fixture->redis);
 	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 2, NULL));
-	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
-	assert_in_range(wait, 2 * TW_SECOND, 2 * TW_SECOND + 2 * TW_MILLISECOND);
+	assert_hinted(fixture->redis, "a", 2 * TW_SECOND);
 	hints_close();
 }
 
 STORED(fixture, released_task_is_hinted)
 {
 	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
-	unsigned shard = 99;
-	tw_duration wait = 1;
 
 	hints_open(fixture->redis);
 	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_SNOOZE), TW_OK);
-	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
-	assert_int_equal(shard, shard_of(fixture->redis, "a"));
-	assert_int_equal(wait, 0);
+	assert_hinted(fixture->redis, "a", 0);
 	hints_close();
 }
 
