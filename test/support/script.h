@@ -30,8 +30,8 @@
  *     counts         the counts of tw_get_stats that are not 0: set 2 moved 1; begun and ended:
  *                    those of the latenesses and durations
  *     hold p         p stops when it comes back next; reached p waits for it, go p lets it go on
- *     begin w idle   makes a call in another thread; asleep w waits until it sleeps, and ended w, which
- *                    has its answer, until it returns
+ *     begin w idle   makes a call in another thread; asleep w waits until it sleeps, and ended w,
+ *                    which has its answer, until it returns
  *     meet 3         waits until three steps have met, here or in other threads
  *     in p: stop p = RUNNING, set b 3     the steps are made when p comes back, here and each time
  *     in p 2: ...                         and these at its second time
