@@ -84,4 +84,10 @@ struct arguments {
 int arguments_read(struct arguments *arguments, int count, char **texts);
 void arguments_free(struct arguments *arguments);
 
+/* These are the commands. Each returns an exit code, after a message on stderr if it failed. The
+ * worker is called without a handle: it opens its own connections. */
+#define COMMAND_FUNCTION(enumerator, name, word, help) \
+	int command_##name(struct tw_redis *redis, struct arguments *arguments);
+COMMANDS(COMMAND_FUNCTION)
+
 #endif

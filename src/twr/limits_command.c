@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* limits_command.c shows and sets limits and pauses. */
-#include "commands.h"
+#include "arguments.h"
 
 #include <stdio.h>
 #include <string.h>

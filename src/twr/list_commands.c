@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* list_commands.c has the commands about all tasks, and about Redis. */
-#include "commands.h"
+#include "arguments.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -5,7 +5,7 @@
  * refused line is reported by its number, and the others go on. If Redis cannot be used any more
  * the command ends, and reports the line from which on nothing has been done.
  */
-#include "commands.h"
+#include "arguments.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,6 @@
 #include <jansson.h>
 
 #include "arguments.h"
-#include "commands.h"
 #include "outcome.h"
 #include "when.h"
 

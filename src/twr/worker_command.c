@@ -7,7 +7,7 @@
  * time, and the rest is given back to run elsewhere. A second SIGINT ends the program at once; its
  * leases just expire. A SIGHUP that is ignored at the start, as by nohup, stays ignored.
  */
-#include "commands.h"
+#include "arguments.h"
 
 #include <errno.h>
 #include <signal.h>
