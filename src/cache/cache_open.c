@@ -142,7 +142,6 @@ static void cache_init_clock(struct shared_state *shared)
 	if (tw_clock_of(shared->wheel) != TW_CLOCK_MONOTONIC ||
 	    clock_getres(CLOCK_MONOTONIC_COARSE, &step) != 0)
 		return;
-	shared->has_coarse_clock = true;
 	shared->coarse_step = (tw_duration)step.tv_sec * TW_SECOND + step.tv_nsec;
 	shared->coarse_margin = 8 * shared->coarse_step;
 	if (shared->coarse_margin < margin_least)

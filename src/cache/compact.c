@@ -22,29 +22,19 @@
  */
 #include "cache.h"
 
-/* Moves a pinned entry if it is linked, pinned by this alone and not adopted, and unpins it.
- * Returns false if out of memory. */
+/* Moves a pinned entry if it may be moved, and unpins it. Returns false if out of memory. */
 static bool cache_move(struct tw_cache *cache, struct tw_cache_entry *entry)
 {
 	uint64_t hash = key_hash_wide(&cache->shared.seed, entry_key(entry), entry->key_size);
 	struct shard *shard = cache_shard(cache, hash);
-	struct tw_cache_entry *copy = NULL;
-	_Atomic uint64_t *slot;
+	bool is_done;
 
 	shard_prefetch_bucket(shard, hash);
 	shard_begin(shard);
-	slot = table_find_address(shard->table, hash, entry);
-	if (slot && ((entry->kind & ENTRY_ADOPTED) || entry_pins(entry) > 1))
-		slot = NULL;
-	if (slot)
-		copy = entry_copy(
-			spare_take(&shard->spare, shard->shared->pool, pool_class_of(entry)->size),
-			entry);
-	if (copy)
-		shard_move(shard, slot, entry, copy);
+	is_done = shard_move(shard, entry);
 	(void)shard_end(shard);
 	tw_cache_entry_release(entry);
-	return copy || !slot;
+	return is_done;
 }
 
 /* Moves the entries in the cells of a page whose bits are set. Returns false if out of memory. */

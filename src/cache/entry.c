@@ -212,16 +212,16 @@ void entry_let_go(struct tw_cache_entry *entry, bool frees_value)
 	entry_free(entry);
 }
 
-bool entry_unpin_quietly(struct tw_cache_entry *entry)
+void entry_unpin_quietly(struct tw_cache_entry *entry, struct shared_state *shared)
 {
-	struct pool *pool = pool_of(entry);
+	struct pool *pool = shared->pool;
 
 	if (!entry_give_up(entry))
-		return false;
+		return;
 	pool_count_pinned(entry, false);
 	if (!(entry->kind & ENTRY_ADOPTED)) {
 		pool_give(entry);
-		return false;
+		return;
 	}
 	/* relaxed: compared below. */
 	entry->next_freed = atomic_load_explicit(&pool->orphans, memory_order_relaxed);
@@ -230,7 +230,7 @@ bool entry_unpin_quietly(struct tw_cache_entry *entry)
 	while (!atomic_compare_exchange_weak_explicit(&pool->orphans, &entry->next_freed, entry,
 						      memory_order_seq_cst, memory_order_relaxed))
 		continue;
-	return true;
+	shared_ask_maintenance(shared);
 }
 
 struct tw_cache_entry *entries_take_orphans(struct pool *pool)

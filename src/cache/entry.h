@@ -22,6 +22,7 @@
 #include "base/compiler.h"
 #include "base/list.h"
 #include "pool.h"
+#include "shared.h"
 
 /* The thread sanitizer knows only atomics. */
 #if defined(__SSE2__) && !SANITIZER_THREAD
@@ -287,31 +288,13 @@ static inline uint64_t entry_life(const struct tw_cache_entry *entry)
 	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->life, memory_order_acquire);
 }
 
-/* relaxed, these six: as in word_load() and word_store(). */
-static inline uint16_t peek16(const uint16_t *field)
-{
-	return atomic_load_explicit((_Atomic uint16_t *)(uintptr_t)field, memory_order_relaxed);
-}
-static inline uint8_t peek8(const uint8_t *field)
-{
-	return atomic_load_explicit((_Atomic uint8_t *)(uintptr_t)field, memory_order_relaxed);
-}
-static inline uint32_t peek32(const uint32_t *field)
-{
-	return atomic_load_explicit((_Atomic uint32_t *)(uintptr_t)field, memory_order_relaxed);
-}
-static inline void peeked_store16(uint16_t *field, uint16_t value)
-{
-	atomic_store_explicit((_Atomic uint16_t *)field, value, memory_order_relaxed);
-}
-static inline void peeked_store8(uint8_t *field, uint8_t value)
-{
-	atomic_store_explicit((_Atomic uint8_t *)field, value, memory_order_relaxed);
-}
-static inline void peeked_store32(uint32_t *field, uint32_t value)
-{
-	atomic_store_explicit((_Atomic uint32_t *)field, value, memory_order_relaxed);
-}
+/* Loads and stores of a constant field, whatever its type. relaxed, both: as in word_load() and
+ * word_store(). */
+#define peek(field)                                                              \
+	atomic_load_explicit((_Atomic __typeof__(field) *)(uintptr_t) & (field), \
+			     memory_order_relaxed)
+#define peeked_store(field, value) \
+	atomic_store_explicit((_Atomic __typeof__(field) *)&(field), value, memory_order_relaxed)
 
 /* ---- Parts ---- */
 
@@ -484,9 +467,9 @@ static inline bool entry_try_pin(struct tw_cache_entry *entry)
 	return false;
 }
 
-/* Gives up a pin in a call that must not call functions of the program. Returns true if the entry
- * is to be freed by another call: the caller asks for maintenance. */
-bool entry_unpin_quietly(struct tw_cache_entry *entry);
+/* Gives up a pin in a call that must not call functions of the program: if it was the last one of
+ * an adopted value, maintenance frees that. */
+void entry_unpin_quietly(struct tw_cache_entry *entry, struct shared_state *shared);
 /* Takes the entries that are to be freed by another call, linked by next_freed. */
 struct tw_cache_entry *entries_take_orphans(struct pool *pool);
 
@@ -521,11 +504,11 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *entry_make(
 		atomic_thread_fence(memory_order_release);
 	entry->policy_link.next = NULL;
 	entry->hash = (uint32_t)plan->hash;
-	peeked_store16(&entry->key_size, (uint16_t)plan->key_size);
-	peeked_store8(&entry->kind, plan->kind);
+	peeked_store(entry->key_size, (uint16_t)plan->key_size);
+	peeked_store(entry->kind, plan->kind);
 	/* relaxed, these three: published with the slot. */
 	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
-	peeked_store32(&entry->value_size, (uint32_t)plan->value_size);
+	peeked_store(entry->value_size, (uint32_t)plan->value_size);
 	atomic_store_explicit(&entry->deadline, TW_FOREVER, memory_order_relaxed);
 	if (__builtin_expect(entry_has_more(entry), 0))
 		entry_make_more(entry, plan);

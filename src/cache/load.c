@@ -228,7 +228,7 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	change_end(&change, true);
 	/* The wheel's clock is the real one where it has a coarse clock. */
 	loading->took =
-		(cache->shared.has_coarse_clock ? change.now : clock_read_real(CLOCK_MONOTONIC)) -
+		(cache->shared.coarse_margin > 0 ? change.now : clock_read_real(CLOCK_MONOTONIC)) -
 		loading->began;
 	if (!list_is_empty(&loading->askers))
 		load_answer_all(cache, &loading->askers, stale ? TW_STALE : status,

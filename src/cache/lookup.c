@@ -32,11 +32,11 @@ enum { COPY_MOST = 1024 };
 static bool look_has_key(const struct look *look, const void *key, size_t key_size)
 {
 	const struct tw_cache_entry *entry = look->entry;
-	const unsigned char *place = entry->bytes + kind_size(peek8(&entry->kind));
+	const unsigned char *place = entry->bytes + kind_size(peek(entry->kind));
 	const unsigned char *source = key;
 	uint64_t word;
 
-	if (peek16(&entry->key_size) != key_size ||
+	if (peek(entry->key_size) != key_size ||
 	    entry_padded_key_size(key_size) > pool_bytes_behind(place))
 		return false;
 	for (; key_size > sizeof(word); key_size -= sizeof(word)) {
@@ -158,7 +158,7 @@ static struct tw_cache_entry *cache_find_at(struct tw_cache *cache, struct look 
 				policy_use(&look->shard->policy, entry);
 			return entry;
 		}
-		cache_unpin(cache, entry);
+		entry_unpin_quietly(entry, &cache->shared);
 		if (holds)
 			break;
 	}
@@ -184,7 +184,7 @@ static bool cache_find_value(struct tw_cache *cache, struct caller *caller, stru
 	if (is_use && entry_wants_refresh(entry, coarse))
 		cache_refresh(cache, look->hash, key, key_size);
 	if (entry->kind & ENTRY_ABSENT) {
-		cache_unpin(cache, entry);
+		entry_unpin_quietly(entry, &cache->shared);
 		*value = NULL;
 	}
 	return true;
@@ -234,7 +234,7 @@ static __attribute__((noinline)) enum tw_status get_pinned(struct get *get, stru
 	value = entry_value(entry, &get->size);
 	if (get_copied(get) > 0)
 		memcpy(get->buffer, value, get_copied(get));
-	cache_unpin(get->cache, (struct tw_cache_entry *)entry);
+	entry_unpin_quietly((struct tw_cache_entry *)entry, &get->cache->shared);
 	return get->size > get->capacity ? TW_TRUNCATED : TW_OK;
 }
 
@@ -246,9 +246,9 @@ static bool get_try_copy(struct get *get, const struct look *look, unsigned *kin
 	const struct tw_cache_entry *entry = look->entry;
 	size_t before = sizeof(*entry) + entry_padded_key_size(get->key_size);
 
-	*kind = peek8(&entry->kind);
+	*kind = peek(entry->kind);
 	before += kind_size(*kind);
-	get->size = peek32(&entry->value_size);
+	get->size = peek(entry->value_size);
 	if (get->size > COPY_MOST || (*kind & ENTRY_ADOPTED) || get->cache->options.idle > 0 ||
 	    entry_deadline(entry) <= get->coarse + get->cache->shared.coarse_margin)
 		return false;
@@ -336,7 +336,7 @@ static inline __attribute__((always_inline)) bool glance_copy(const struct glanc
 {
 	const struct tw_cache_entry *entry = glance->look.entry;
 
-	*size = peek32(&entry->value_size);
+	*size = peek(entry->value_size);
 	if (__builtin_expect(*size > capacity || *size > COPY_MOST, 0))
 		return false;
 	words_load(buffer, entry->bytes + entry_padded_key_size(key_size), *size);

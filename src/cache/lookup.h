@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) bool glance_has_key(const struct gl
 {
 	const struct tw_cache_entry *entry = glance->look.entry;
 
-	return peek16(&entry->key_size) == key_size && peek8(&entry->kind) == 0 &&
+	return peek(entry->key_size) == key_size && peek(entry->kind) == 0 &&
 	       word_load(entry->bytes) == glance->key[0] &&
 	       (key_size == 8 ||
 		word_load(entry->bytes + 8) == short_key_end(glance->key[1], key_size));
@@ -181,13 +181,6 @@ static inline enum tw_status caller_count_find(struct caller *caller, bool is_th
 	return is_value ? TW_OK : TW_NOT_FOUND;
 }
 
-/* Gives up a pin of a lookup, which frees no value of the program. */
-static inline void cache_unpin(struct tw_cache *cache, struct tw_cache_entry *entry)
-{
-	if (__builtin_expect(entry_unpin_quietly(entry), 0))
-		shared_ask_maintenance(&cache->shared);
-}
-
 /* Counts a hit and a use. */
 static inline void glance_count_hit(const struct glance *glance)
 {
@@ -204,7 +197,7 @@ static inline struct tw_cache_entry *glance_take(struct tw_cache *cache,
 	if (__builtin_expect(!entry_try_pin(entry), 0))
 		return NULL;
 	if (__builtin_expect(!look_holds(&glance->look), 0)) {
-		cache_unpin(cache, entry);
+		entry_unpin_quietly(entry, &cache->shared);
 		return NULL;
 	}
 	glance_count_hit(glance);

@@ -434,16 +434,24 @@ void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_
 		(void)shard_evict(shard, SHARD_STEP, false, entry, now);
 }
 
-void shard_move(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
-		struct tw_cache_entry *copy)
+bool shard_move(struct shard *shard, struct tw_cache_entry *entry)
 {
-	uint64_t weight = entry_weight(old);
+	_Atomic uint64_t *slot = table_find_address(shard->table, entry->hash, entry);
+	uint64_t weight = entry_weight(entry);
+	struct tw_cache_entry *copy;
 
-	policy_replace(&shard->policy, old, weight, copy, weight);
-	shard_put_in_place(shard, slot, old, copy);
-	entry_set_state(old, entry_state(old) & ~(unsigned)ENTRY_LINKED);
-	entry_carry_deadline(copy, old);
-	shard_let_go(shard, old);
+	if (!slot || (entry->kind & ENTRY_ADOPTED) || entry_pins(entry) > 1)
+		return true;
+	copy = entry_copy(
+		spare_take(&shard->spare, shard->shared->pool, pool_class_of(entry)->size), entry);
+	if (!copy)
+		return false;
+	policy_replace(&shard->policy, entry, weight, copy, weight);
+	shard_put_in_place(shard, slot, entry, copy);
+	entry_set_state(entry, entry_state(entry) & ~(unsigned)ENTRY_LINKED);
+	entry_carry_deadline(copy, entry);
+	shard_let_go(shard, entry);
+	return true;
 }
 
 /* Does a part of the work that is done in steps, of a resizing that many. Returns whether there is

@@ -188,9 +188,9 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
  * to make room, as shard_link() does. */
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
 		   struct tw_cache_entry *entry, tw_duration now) HOLDS(shard->lock);
-/* Puts an equal entry in the place of `old`. on_remove is not called for it. */
-void shard_move(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,
-		struct tw_cache_entry *copy) HOLDS(shard->lock);
+/* Puts an equal entry in the place of a pinned one that is linked, not adopted, and pinned only
+ * once. on_remove is not called for it. Returns false if out of memory. */
+bool shard_move(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->lock);
 /* Takes out the entry in that slot. */
 void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cause cause,
 		  tw_duration now) HOLDS(shard->lock);

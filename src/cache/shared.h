@@ -100,8 +100,8 @@ struct shared_state {
 	/* Constant after tw_cache_create; what a lookup needs is on the first cache line. */
 	_Alignas(64) struct tw_wheel *wheel;
 	struct key_hash_seed seed;
-	tw_duration coarse_margin; /* the precise clock is asked this long before a deadline */
-	bool has_coarse_clock;
+	/* The precise clock is asked this long before a deadline; 0 without a coarse clock. */
+	tw_duration coarse_margin;
 	tw_duration coarse_step; /* the coarse clock's resolution; 0 without one */
 	tw_duration stale;       /* how long values stay after their deadline, or 0 */
 	tw_duration granule;     /* a 32nd of a tick: the unit in which keys are filed */
@@ -193,7 +193,7 @@ static inline bool shared_is_closed(const struct shared_state *shared)
 /* Returns a time not later than the wheel's clock, and seldom more than a few ms earlier. */
 static inline tw_duration shared_coarse_now(const struct shared_state *shared)
 {
-	if (__builtin_expect(!shared->has_coarse_clock, 0))
+	if (__builtin_expect(shared->coarse_margin == 0, 0))
 		return tw_now(shared->wheel);
 	return clock_read_real(CLOCK_MONOTONIC_COARSE);
 }
@@ -204,8 +204,7 @@ static inline bool shared_is_past(const struct shared_state *shared, tw_duration
 {
 	if (__builtin_expect(deadline > coarse + shared->coarse_margin, 1))
 		return false;
-	return deadline <= coarse ||
-	       (shared->has_coarse_clock && deadline <= tw_now(shared->wheel));
+	return deadline <= coarse || deadline <= tw_now(shared->wheel);
 }
 
 /*

@@ -83,7 +83,7 @@ static void *hit_run(void *argument)
 	return NULL;
 }
 
-/* Does what cache_move() does. */
+/* Does what shard_move() does. */
 static void move(void)
 {
 	copy = malloc(sizeof(*copy) + sizeof(struct entry_extension));
