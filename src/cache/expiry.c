@@ -46,13 +46,6 @@ _Static_assert(sizeof(struct expiry_block) + EXPIRY_BLOCK_MOST * sizeof(uint64_t
 		       POOL_EXPIRY_BLOCK,
 	       "the largest fill a block of the pool");
 
-void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now)
-{
-	memset(expiry, 0, sizeof(*expiry));
-	expiry->pool = pool;
-	expiry->now = now;
-}
-
 /* Returns an empty block, or NULL if out of memory. */
 static struct expiry_block *block_new(const struct expiry *expiry, unsigned capacity)
 {

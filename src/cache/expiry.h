@@ -47,7 +47,7 @@ struct expiry {
 	struct pool *pool; /* constant */
 };
 
-void expiry_init(struct expiry *expiry, struct pool *pool, uint64_t now);
+/* One that is zeroed, except for the time and the pool, has no hashes. */
 void expiry_close(struct expiry *expiry);
 /*
  * Returns the place, not 0, of a hash to be examined at `tick`, or, if that is not after now, at

@@ -363,7 +363,7 @@ static inline __attribute__((always_inline)) enum tw_status get_glanced(
 	if (value_size)
 		*value_size = size;
 	if (result == GLANCE_MISS)
-		return glance_miss(glance);
+		return caller_count_find(glance->caller, false, 0);
 	glance_count_hit(glance);
 	return TW_OK;
 }
@@ -422,7 +422,7 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 		break;
 	case GLANCE_MISS:
 		*entry = NULL;
-		return glance_miss(&glance);
+		return caller_count_find(glance.caller, false, 0);
 	case GLANCE_UNKNOWN:
 	case GLANCE_NONE:
 		break;

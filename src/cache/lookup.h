@@ -204,11 +204,4 @@ static inline struct tw_cache_entry *glance_take(struct tw_cache *cache,
 	return entry;
 }
 
-/* Counts a miss. Returns TW_NOT_FOUND. */
-static inline enum tw_status glance_miss(const struct glance *glance)
-{
-	caller_count(glance->caller, COUNT_MISSES, 1);
-	return TW_NOT_FOUND;
-}
-
 #endif

@@ -138,16 +138,6 @@ void pool_close(struct pool *pool)
 	pool_end(pool);
 }
 
-void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used)
-{
-	uint64_t mapped = counter_read(&pool->mapped);
-
-	pthread_mutex_lock(&pool->lock);
-	*used = pool->used + mapped;
-	*memory = pool->memory + mapped;
-	pthread_mutex_unlock(&pool->lock);
-}
-
 void pool_count_pinned(const void *cell, bool is_pinned)
 {
 	int64_t bytes = (int64_t)pool_class_of(cell)->size;

@@ -97,8 +97,6 @@ struct pool_spare {
 /* Makes a pool. Returns NULL if out of memory. */
 struct pool *pool_create(void);
 void pool_close(struct pool *pool);
-/* Sets *memory to the bytes from the system, and *used to those of them in taken cells. */
-void pool_sum(struct pool *pool, uint64_t *memory, uint64_t *used);
 /* Returns pool_cell_size() of more than POOL_FINE bytes. */
 size_t pool_coarse_cell_size(size_t size);
 /* Returns the class of a cell of 1 to POOL_FINE bytes. */

@@ -596,7 +596,8 @@ enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 	shard->shared = shared;
 	shard->removals = removals;
 	flights_init(&shard->flights);
-	expiry_init(&shard->expiry, shared->pool, shard_tick_by(shard, tw_now(shared->wheel)));
+	shard->expiry.pool = shared->pool;
+	shard->expiry.now = shard_tick_by(shard, tw_now(shared->wheel));
 	(void)shard_note_next(shard, EXPIRY_NEVER);
 	turn_lock_init(&shard->lock, &shard->sleep);
 	tables_init(shard->sizes, shard->least);
