@@ -240,8 +240,6 @@ static enum tw_status owner_add(struct owner *owner, const struct question *ques
 {
 	struct keyed_timer *timer = question->timer;
 
-	if (owner->is_stopped)
-		return TW_CLOSED;
 	if (pending_find(&owner->pending, timer->hh.key, timer->hh.keylen, timer->hh.hashv))
 		return TW_EXISTS;
 	owner_arm(owner, timer, NULL);
@@ -249,43 +247,35 @@ static enum tw_status owner_add(struct owner *owner, const struct question *ques
 	return TW_OK;
 }
 
-/* Those that look at the pending timers. */
-static enum tw_status owner_look(struct owner *owner, struct question *question)
+/* Does what the question asks for, in a wheel that is not stopped. */
+static enum tw_status owner_reply(struct owner *owner, struct question *question)
 {
-	if (owner->is_stopped)
-		return TW_CLOSED;
-	if (question->kind == QUESTION_CONTAINS)
+	switch (question->kind) {
+	case QUESTION_CONTAINS:
 		return owner_look_up(owner, question);
-	if (question->kind == QUESTION_TAKE)
+	case QUESTION_TAKE:
 		return owner_take(owner, question);
-	return walk_step(question->walk, &owner->pending, &owner->out.handles) ? TW_OK
-									       : TW_NO_MEMORY;
+	case QUESTION_ADD:
+		return owner_add(owner, question);
+	case QUESTION_WALK:
+		return walk_step(question->walk, &owner->pending, &owner->out.handles)
+			       ? TW_OK
+			       : TW_NO_MEMORY;
+	default:
+		return TW_OK;
+	}
 }
 
 static void owner_answer(struct owner *owner, struct question *question)
 {
 	enum tw_status status = TW_OK;
 
-	switch (question->kind) {
-	case QUESTION_FLUSH:
-		break;
-	case QUESTION_CONTAINS:
-	case QUESTION_TAKE:
-	case QUESTION_WALK:
-		status = owner_look(owner, question);
-		break;
-	case QUESTION_ADD:
-		status = owner_add(owner, question);
-		break;
-	case QUESTION_ADVANCE:
-		if (!owner->is_stopped) {
-			list_append(&owner->advances, &question->link);
-			return;
-		}
-		status = TW_CLOSED;
-		break;
-	}
-	question_answer(question, status, &owner->out.alarms.waiting);
+	if (question->kind != QUESTION_FLUSH)
+		status = owner->is_stopped ? TW_CLOSED : owner_reply(owner, question);
+	if (question->kind == QUESTION_ADVANCE && status == TW_OK)
+		list_append(&owner->advances, &question->link);
+	else
+		question_answer(question, status, &owner->out.alarms.waiting);
 }
 
 static void owner_begin_round(struct owner *owner)
