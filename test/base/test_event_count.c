@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * No wake-up is lost: a thread that sleeps until others have done something goes on, each time. A
- * sleeper whose wake-up was lost would sleep until its deadline, and the test counts that. All
- * orders of threads are proof/event_count.c's.
- */
+/* A sleep ends at its deadline or by a notification, by the condition variable and by the
+ * descriptor. That no order of threads loses a wake-up is proof/event_count.c's. */
 #include "support/test.h"
 
 #include "support/blocked_call.h"
@@ -157,71 +154,6 @@ TEST(clocks, nap_is_ended_only_by_a_notifier_for_naps)
 	assert_false(blocked_call_has_returned(&sleeper.call));
 	event_count_notify(&event->count, EVENT_COUNT_NAPPING);
 	sleeper_end(&sleeper);
-}
-
-/* A sleep longer than this has lost its wake-up. */
-static const tw_duration lost_after = 20 * TW_SECOND;
-
-enum { NOTIFIERS = 3 };
-
-struct office {
-	struct event event;
-	uint64_t seed;
-	uint64_t letters; /* per notifier */
-	_Atomic uint64_t inbox;
-	atomic_uint notifiers;
-};
-
-static void *write_letters(void *argument)
-{
-	struct office *office = argument;
-	struct random random = random_from(office->seed, atomic_fetch_add(&office->notifiers, 1));
-
-	for (uint64_t i = 0; i < office->letters; i++) {
-		atomic_fetch_add(&office->inbox, 1);
-		event_count_notify(&office->event.count, EVENT_COUNT_NAPPING);
-		for (uint64_t pause = random_below(&random, 300); pause > 0; pause--)
-			atomic_signal_fence(memory_order_seq_cst);
-	}
-	return NULL;
-}
-
-/* Reads all letters and sleeps where there are none. Returns the number of sleeps that no
- * notification ended. */
-static uint64_t read_letters(struct office *office)
-{
-	uint64_t lost = 0;
-
-	for (uint64_t left = NOTIFIERS * office->letters; left > 0 && lost == 0;) {
-		uint64_t letters = atomic_exchange(&office->inbox, 0);
-		tw_duration deadline = now_of(&office->event) + lost_after;
-
-		left -= letters;
-		if (letters > 0)
-			continue;
-		event_count_prepare(&office->event.count, EVENT_COUNT_SLEEPING, deadline);
-		if (atomic_load(&office->inbox) > 0) {
-			event_count_cancel(&office->event.count);
-			continue;
-		}
-		event_count_wait(&office->event.count, deadline);
-		lost += now_of(&office->event) >= deadline;
-	}
-	return lost;
-}
-
-TEST(clocks, none_of_many_notifications_is_lost)
-{
-	struct office office = {.seed = seed_choose(), .letters = TEST_SHARE_OF(200000)};
-	pthread_t notifiers[NOTIFIERS];
-
-	event_open(&office.event, *state);
-	for (int i = 0; i < NOTIFIERS; i++)
-		assert_int_equal(pthread_create(&notifiers[i], NULL, write_letters, &office), 0);
-	assert_int_equal(read_letters(&office), 0);
-	for (int i = 0; i < NOTIFIERS; i++)
-		pthread_join(notifiers[i], NULL);
-	event_count_destroy(&office.event.count);
 }
 
 static int descriptor_of(struct event *event)

@@ -96,65 +96,6 @@ TEST(once, ring_has_as_much_memory_as_it_says)
 	command_queue_destroy(&queue);
 }
 
-static struct command_queue *interrupted;
-static atomic_bool is_claiming;
-static atomic_bool interruptions_end;
-static atomic_ulong interruptions;
-
-/* Moves head and tail by more than a lap during the claim that it interrupts. */
-static void move_on(int signal_number)
-{
-	if (!atomic_load(&is_claiming))
-		return;
-	atomic_fetch_add(&interruptions, 1);
-	for (uint64_t i = 0; i < 2 * interrupted->capacity && push(interrupted, 0, i); i++)
-		command_queue_pop(interrupted, command_queue_peek(interrupted, 1));
-}
-
-static void *interrupt(void *thread)
-{
-	while (!atomic_load(&interruptions_end))
-		pthread_kill(*(pthread_t *)thread, SIGUSR1);
-	return NULL;
-}
-
-/* Claims and pops. The queue is empty before, and never holds more than this claim. */
-static void claim_and_pop(struct command_queue *queue)
-{
-	struct command_cell *cell;
-	uint64_t position;
-
-	atomic_store(&is_claiming, true);
-	cell = command_queue_claim(queue, &position);
-	atomic_store(&is_claiming, false);
-	if (!cell)
-		fail_msg("full after %lu interruptions", atomic_load(&interruptions));
-	fill(&cell->command, 0, 0);
-	command_queue_publish(cell, position);
-	command_queue_pop(queue, command_queue_peek(queue, queue->capacity));
-	assert_int_equal(command_queue_count(queue), 0);
-}
-
-TEST(once, claim_whose_guess_of_the_tail_went_stale_is_not_refused)
-{
-	struct sigaction action = {.sa_handler = move_on, .sa_flags = SA_RESTART};
-	struct sigaction before;
-	struct command_queue queue;
-	pthread_t self = pthread_self();
-	pthread_t interrupter;
-
-	open_queue(&queue, 4);
-	interrupted = &queue;
-	sigaction(SIGUSR1, &action, &before);
-	assert_int_equal(pthread_create(&interrupter, NULL, interrupt, &self), 0);
-	for (int i = 0; i < TEST_SHARE_OF(TEST_SHARE_OF(3000000)); i++)
-		claim_and_pop(&queue);
-	atomic_store(&interruptions_end, true);
-	pthread_join(interrupter, NULL);
-	sigaction(SIGUSR1, &before, NULL);
-	command_queue_destroy(&queue);
-}
-
 struct waiter {
 	struct command_queue *queue;
 	struct blocked_call call;
