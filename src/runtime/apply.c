@@ -282,6 +282,7 @@ static void owner_begin_round(struct owner *owner)
 {
 	owner->idle.covered = owner->idle.asked;
 	owner->idle.time = clock_now(&owner->clock);
+	owner->idle.is_early = owner_has_next_jobs(owner);
 }
 
 /* A wait for idleness has come, at that position of the queue. */
@@ -415,7 +416,7 @@ bool owner_end_idle(struct owner *owner, uint64_t end)
 
 	if (done == idle->covered)
 		return true;
-	if (tick_before(&owner->clock.ticks, idle->time) >= end)
+	if (idle->is_early || tick_before(&owner->clock.ticks, idle->time) >= end)
 		return false;
 	/* seq_cst: publishes what was done, before waiting_tell(); pairs with
 	 * moment_has_come(). */

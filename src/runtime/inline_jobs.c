@@ -84,6 +84,7 @@ void owner_begin_rounds(struct owner *owner)
 {
 	owner->in.rounds = 0;
 	owner->in.held_waits = owner->poll_began != TW_FOREVER;
+	owner->idle.is_early &= owner->in.held_waits;
 }
 
 static void owner_run_jobs(struct owner *owner)

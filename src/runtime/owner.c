@@ -199,6 +199,7 @@ bool owner_release_held(struct owner *owner)
 	if (owner->in.held_waits || !pending_has_held(&owner->pending))
 		return false;
 	owner->in.held_waits = true;
+	owner->idle.is_early = false;
 	pending_release_held(&owner->pending);
 	return true;
 }
@@ -308,12 +309,6 @@ bool owner_turn(struct owner *owner)
 	if (!owner_end_idle(owner, target + 1) && owner->poll_began == TW_FOREVER)
 		return true;
 	return more;
-}
-
-bool owner_has_next_jobs(struct owner *owner)
-{
-	/* Alarms that are held as the wheel stops run no more. */
-	return owner_has_jobs(owner) || (!owner->is_stopped && pending_has_held(&owner->pending));
 }
 
 tw_duration owner_next_time(struct owner *owner)

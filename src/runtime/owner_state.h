@@ -42,6 +42,7 @@ struct owner_idle {
 	uint64_t asked;        /* all waits before this position of the queue have begun */
 	uint64_t covered;      /* those before this one end with the round under way */
 	tw_duration time;      /* when it began */
+	bool is_early;         /* and jobs that waited then may wait still */
 	_Atomic uint64_t done; /* those before this one have ended; read by any thread */
 };
 
@@ -133,6 +134,13 @@ static inline bool owner_has_jobs(const struct owner *owner)
 	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs);
 }
 
+/* Returns whether inline tasks wait for the next turn. */
+static inline bool owner_has_next_jobs(const struct owner *owner)
+{
+	/* Alarms that are held as the wheel stops run no more. */
+	return owner_has_jobs(owner) || (!owner->is_stopped && pending_has_held(&owner->pending));
+}
+
 /* Any thread, having left a command or a change: where it is an inline task, the owner
  * knows. */
 static inline void owner_note_call(struct owner *owner)
@@ -217,8 +225,6 @@ bool owner_turn(struct owner *owner);
 bool owner_apply_turn(struct owner *owner, struct question *question);
 /* Returns whether timers are due or stale, or jobs begun, that the last turn had to leave. */
 bool owner_is_busy(struct owner *owner);
-/* Returns whether inline tasks wait for the next turn. */
-bool owner_has_next_jobs(struct owner *owner);
 /* Returns the time of the next turn that is known of; TW_FOREVER: none. */
 tw_duration owner_next_time(struct owner *owner);
 /*

@@ -85,3 +85,31 @@ TEST(with_threads, destructor_of_a_threads_data_does_not_destroy_the_threads_whe
 	end_close();
 	pthread_key_delete(end.key);
 }
+
+/* An alarm that is set for now in a task, and the task's thread, by the system's number. */
+struct last_alarm {
+	struct tw_alarm alarm;
+	atomic_int thread;
+};
+
+static void set_for_now_and_stop(void *argument)
+{
+	struct last_alarm *last = argument;
+
+	assert_status(tw_alarm_set(&last->alarm, 0), TW_OK);
+	assert_status(tw_stop(end.wheel), TW_OK);
+	atomic_store(&last->thread, gettid());
+}
+
+/* The alarm, which was to run in the next turn, does not run. */
+TEST(owner, owner_sleeps_though_the_stop_left_it_an_alarm_for_now)
+{
+	struct last_alarm last = {.thread = 0};
+
+	end_open(*state);
+	assert_status(tw_alarm_init(end.wheel, &last.alarm, set_for_now_and_stop, &last), TW_OK);
+	assert_status(tw_alarm_set(&last.alarm, 0), TW_OK);
+	WAIT_UNTIL(atomic_load(&last.thread) != 0);
+	WAIT_UNTIL(thread_is_asleep(atomic_load(&last.thread)));
+	assert_status(tw_destroy(end.wheel), TW_OK);
+}

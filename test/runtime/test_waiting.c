@@ -375,3 +375,43 @@ RECORDED(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first)
 	advance(recorder, INTERVAL);
 	assert_int_equal(event_count(recorder), 2);
 }
+
+static void pass_the_gate(void *gate)
+{
+	gate_pass(gate);
+}
+
+static void pass_the_gate_next(void *recorder)
+{
+	struct tw_wheel *wheel = tw_current_task()->wheel;
+
+	assert_status(tw_after_func(wheel, 0, pass_the_gate, recorder, NULL), TW_OK);
+}
+
+static void end_after_a_while(void *ended)
+{
+	wait_for(20 * TW_MILLISECOND);
+	atomic_store((atomic_int *)ended, 1);
+}
+
+static void wait_until_idle(void *wheel)
+{
+	assert_status(tw_wait_idle(wheel), TW_OK);
+}
+
+/* What tasks of this turn have set for now was run, the one that runs now among it. */
+RECORDED(owner, wait_idle_waits_for_what_was_set_for_now_while_a_task_ran)
+{
+	struct tw_wheel *wheel = recorder->wheel;
+	struct blocked_call waiter;
+	atomic_int ended = 0;
+
+	assert_status(tw_after_func(wheel, 0, pass_the_gate_next, &recorder->gate, NULL), TW_OK);
+	gate_await(&recorder->gate);
+	assert_status(tw_after_func(wheel, 0, end_after_a_while, &ended, NULL), TW_OK);
+	blocked_call_start(&waiter, wait_until_idle, wheel);
+	blocked_call_falls_asleep(&waiter);
+	gate_open(&recorder->gate);
+	blocked_call_end(&waiter);
+	assert_int_equal(atomic_load(&ended), 1);
+}
