@@ -50,15 +50,6 @@ static inline tw_duration clock_now(const struct clock *clock)
 	return atomic_load_explicit(&clock->manual_now, memory_order_acquire);
 }
 
-/* Returns the clock's time at the moment of `real`, which the system's clock has just shown. */
-static inline tw_duration clock_now_at(const struct clock *clock, tw_duration real)
-{
-	/* acquire: see clock_now(). */
-	return clock->kind != TW_CLOCK_MANUAL
-		       ? real
-		       : atomic_load_explicit(&clock->manual_now, memory_order_acquire);
-}
-
 static inline void clock_set_manual(struct clock *clock, tw_duration now)
 {
 	/* release: pairs with the acquire in clock_now(). */

@@ -10,11 +10,11 @@
  * Which calls may run together (x), and which may not (-):
  *
  *                            read,          add_shared   set, add, subtract,
- *                            read_ordered                raise, add_ordered
+ *                            read_ordered                add_ordered
  *   read, read_ordered       x              x            x
  *   add_shared               x              x            -
  *   set, add, subtract,      x              -            -
- *   raise, add_ordered
+ *   add_ordered
  */
 #ifndef COUNTER_H
 #define COUNTER_H
@@ -54,13 +54,6 @@ static inline void counter_add(_Atomic uint64_t *counter, uint64_t more)
 static inline void counter_subtract(_Atomic uint64_t *counter, uint64_t less)
 {
 	counter_add(counter, 0 - less);
-}
-
-/* Sets the counter to `value` if that is more. One thread at a time. */
-static inline void counter_raise(_Atomic uint64_t *counter, uint64_t value)
-{
-	if (value > counter_read(counter))
-		atomic_store_explicit(counter, value, memory_order_relaxed);
 }
 
 /* Returns the counter. A thread that sees a change of this counter sees all changes of counters

@@ -54,7 +54,8 @@ static inline void histogram_record(struct histogram *histogram, tw_duration tim
 	if (time < 0)
 		time = 0;
 	counter_add(&histogram->counts[histogram_bucket(time)], 1);
-	counter_raise(&histogram->longest, (uint64_t)time);
+	if ((uint64_t)time > counter_read(&histogram->longest))
+		counter_set(&histogram->longest, (uint64_t)time);
 }
 
 /* Adds the counts of `histogram` to `sum`. */

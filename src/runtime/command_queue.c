@@ -162,15 +162,6 @@ void command_queue_publish(struct command_cell *cell, uint64_t position)
 	atomic_store_explicit(&cell->turn, position + 1, memory_order_release);
 }
 
-/* Under the lock. A later ticket may have been served before, so that `served` is past this one. */
-static struct command_cell *command_queue_claim_in_turn(struct command_queue *queue,
-							uint64_t ticket, uint64_t *position)
-{
-	uint64_t ahead = ticket > queue->served ? ticket - queue->served : 0;
-
-	return command_queue_claim_behind(queue, ahead, position);
-}
-
 struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *position)
 {
 	uint64_t ticket;
@@ -181,8 +172,14 @@ struct command_cell *command_queue_wait(struct command_queue *queue, uint64_t *p
 	 * command_queue_pop(). */
 	ticket =
 		queue->served + atomic_fetch_add_explicit(&queue->waiting, 1, memory_order_seq_cst);
-	while (!queue->closed && !(cell = command_queue_claim_in_turn(queue, ticket, position)))
-		condition_wait(&queue->room, &queue->lock, TW_FOREVER);
+	while (!queue->closed && !cell) {
+		/* Where a later ticket was served before, `served` may be past this one. */
+		uint64_t ahead = ticket > queue->served ? ticket - queue->served : 0;
+
+		cell = command_queue_claim_behind(queue, ahead, position);
+		if (!cell)
+			condition_wait(&queue->room, &queue->lock, TW_FOREVER);
+	}
 	queue->served++;
 	/* relaxed: a wake too many does no harm, nor a cell kept for a moment longer. */
 	atomic_fetch_sub_explicit(&queue->waiting, 1, memory_order_relaxed);

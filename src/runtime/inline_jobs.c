@@ -13,7 +13,7 @@
  *   the next tick, or, where none is due, the next turn;
  *   of two crowded turns in a row one applies commands before it goes on.
  */
-#include "inline_jobs.h"
+#include "owner_state.h"
 
 enum {
 	APPLIED_AT_A_TIME = 1024,
@@ -124,12 +124,15 @@ static void owner_settle_drains(struct owner *owner)
 	}
 }
 
-void owner_settle_jobs(struct owner *owner)
+bool owner_settle(struct owner *owner)
 {
+	if (owner->out.pool || (!pending_has_stale(&owner->pending) && !owner_has_jobs(owner)))
+		return false;
 	owner_settle_drains(owner);
 	while (!owner->in.is_crowded && owner_has_jobs(owner) && owner->in.rounds < ROUNDS_A_TICK) {
 		owner->in.rounds++;
 		owner_run_jobs(owner);
 		owner_settle_drains(owner);
 	}
+	return true;
 }

@@ -269,7 +269,7 @@ static INLINED void job_finish_alarm(struct work *work)
 tw_duration job_finish(struct job_target *target, struct timer *timer, struct job_thread *thread)
 {
 	tw_duration began = clock_read_real(target->clock->id);
-	tw_duration now = clock_now_at(target->clock, began);
+	bool is_manual = target->clock->kind == TW_CLOCK_MANUAL;
 	struct guard guard __attribute__((cleanup(guard_end))) = {.target = target};
 	struct tw_task task = {.value = timer->value, .wheel = target->wheel};
 	const struct tw_task *outer = innermost;
@@ -277,7 +277,7 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 			    .thread = thread,
 			    .timer = timer,
 			    .task = &task,
-			    .now = now,
+			    .now = is_manual ? clock_now(target->clock) : began,
 			    .began = began,
 			    .took = -began};
 

@@ -25,7 +25,6 @@
  * only where it has looked at queue and inboxes after its announcement.
  */
 #include "base/thread.h"
-#include "inline_jobs.h"
 #include "owner_state.h"
 
 enum {
@@ -49,12 +48,6 @@ static const bool owner_checks = true;
 static const bool owner_checks = false;
 #endif
 
-static void owner_init_lists(struct owner *owner)
-{
-	list_init(&owner->in.round);
-	list_init(&owner->advances);
-}
-
 enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slots,
 			  tw_execute_fn *execute, const struct tw_options *options)
 {
@@ -70,7 +63,8 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->out.target.owner = &owner->event;
 	owner->poll_began = TW_FOREVER;
 	owner->in.jobs_most = OWNER_JOBS_A_TURN;
-	owner_init_lists(owner);
+	list_init(&owner->in.round);
+	list_init(&owner->advances);
 	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;
 	if (!event_count_init(&owner->event,
@@ -104,12 +98,6 @@ void owner_destroy(struct owner *owner)
 	event_count_destroy(&owner->event);
 }
 
-/* Returns false if the timer does not run now. */
-static inline bool owner_claim(struct owner *owner, struct timer *timer)
-{
-	return timer_has_key(timer) || owner_claim_alarm(owner, timer_alarm(timer));
-}
-
 /* Counts timers that have fired, without alarms. */
 static inline void owner_count_fired(struct owner *owner, size_t fired)
 {
@@ -121,7 +109,7 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 {
 	if (pending_has_stale(&owner->pending) && owner_hand_over_if_stale(owner, timer))
 		return 0;
-	if (!owner_claim(owner, timer))
+	if (!timer_has_key(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
 		return 0;
 	outbox_run(&owner->out, timer, late ? JOB_LANE_BULK : JOB_LANE_PROMPT);
 	return !timer_is_alarm(timer);

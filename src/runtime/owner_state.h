@@ -211,6 +211,18 @@ tw_duration owner_target_time(struct owner *owner);
  * there is none. */
 bool owner_end_advance(struct owner *owner);
 
+/* inline_jobs.c runs tasks, releases and drain functions where the wheel is driven. */
+
+/* Returns whether this turn goes on with what a crowded one left, and leaves the queue alone. */
+bool owner_resume_turn(struct owner *owner);
+/* Another tick or turn begins: allows as many rounds again. */
+void owner_begin_rounds(struct owner *owner);
+/* Submits the jobs gathered so far to the pool; or runs the inline jobs, and those that they
+ * cause. */
+void owner_dispatch(struct owner *owner);
+/* Inline: does what the tasks of this tick have left behind. Returns false if that is nothing. */
+bool owner_settle(struct owner *owner);
+
 /* owner.c has the loop: its turns and its sleep. */
 
 /*

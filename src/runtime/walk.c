@@ -58,20 +58,10 @@ static uint32_t reversed(uint32_t bits)
 
 /* The timers of a bucket from the position on. */
 struct stretch {
-	struct keyed_timer *first; /* in the bucket's chain; or NULL */
+	struct keyed_timer *first; /* or NULL */
 	uint32_t position;
 	uint64_t end;
 };
-
-static struct stretch stretch_at(const struct timer_index *index, uint32_t position)
-{
-	struct stretch stretch = {.position = position};
-	unsigned bits;
-
-	stretch.first = timer_index_bucket(index, reversed(position), &bits);
-	stretch.end = (position | (uint64_t)UINT32_MAX >> bits) + 1;
-	return stretch;
-}
 
 /* Returns the first from `timer` on in its chain that is not before the position, or NULL. */
 static struct keyed_timer *stretch_from(const struct stretch *stretch, struct keyed_timer *timer)
@@ -81,9 +71,15 @@ static struct keyed_timer *stretch_from(const struct stretch *stretch, struct ke
 	return timer;
 }
 
-static struct keyed_timer *stretch_first(const struct stretch *stretch)
+static struct stretch stretch_at(const struct timer_index *index, uint32_t position)
 {
-	return stretch_from(stretch, stretch->first);
+	struct stretch stretch = {.position = position};
+	unsigned bits;
+
+	stretch.first =
+		stretch_from(&stretch, timer_index_bucket(index, reversed(position), &bits));
+	stretch.end = (position | (uint64_t)UINT32_MAX >> bits) + 1;
+	return stretch;
 }
 
 static struct keyed_timer *stretch_next(const struct stretch *stretch,
@@ -126,7 +122,7 @@ static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 	size_t count = walk->count;
 	size_t bytes = walk->used;
 
-	for (const struct keyed_timer *timer = stretch_first(stretch); timer;
+	for (const struct keyed_timer *timer = stretch->first; timer;
 	     timer = stretch_next(stretch, timer)) {
 		count++;
 		bytes += timer->hh.keylen;
@@ -138,7 +134,7 @@ static bool walk_has_room(struct walk *walk, const struct stretch *stretch)
 static void walk_copy(struct walk *walk, const struct stretch *stretch,
 		      const struct pending *pending)
 {
-	for (const struct keyed_timer *timer = stretch_first(stretch); timer;
+	for (const struct keyed_timer *timer = stretch->first; timer;
 	     timer = stretch_next(stretch, timer)) {
 		struct tw_pending_timer *copy = &walk->timers[walk->count];
 

@@ -126,7 +126,7 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 	owner_close(timer_alarm(timer));
 }
 
-/* The timer's tick has come: does what owner_claim() does. Returns whether it is to run here. */
+/* The timer's tick has come: does what the owner does. Returns whether it is to run here. */
 static bool owner_hand_over(struct alarm *alarm)
 {
 	owner_unplace(&owner, &alarm->timer);
