@@ -33,10 +33,7 @@
  *   alarm_close       any      CLOSED                 -                       TW_CLOSED
  *                              AWAY                   CLOSED LAST not ARMED   alarm_end
  *                              else                   the same, LISTED        owner: apply_change
- *   alarm_destroy     any      CLOSED                 -                       TW_CLOSED
- *                              FILED, not AWAY        CLOSED LISTED           owner: apply_change
- *                                                     not ARMED
- *                              else                   CLOSED not ARMED        -
+ *   alarm_destroy     any                             CLOSED not ARMED        owner: let_go
  *   alarm_claim       FILED    ARMED, due             AWAY not FILED          alarm_begin
  *                              the same, runs here    -                       alarm_begin
  *                              else                   -                       alarm_look
@@ -80,8 +77,8 @@
  * Ownership. The timer in it is the owner's, and while a worker has it AWAY the worker's. The
  * owner lets go of a program's alarm that is not ARMED by clearing FILED, a worker by clearing
  * AWAY: each is the last touch. So one that is disarmed for good has no other owner than the
- * program once it is neither FILED, LISTED nor AWAY. A destroy lists one that the owner has, and
- * waits until the owner has let go of it. A handle's alarm is freed by the thread that
+ * program once it is neither FILED, LISTED nor AWAY. To destroy one that the owner has, the
+ * program asks it to take the alarm out of its list. A handle's alarm is freed by the thread that
  * finds it LAST and neither AWAY nor LISTED, by a change of the word that made it so.
  */
 #include "alarm.h"
@@ -340,23 +337,19 @@ struct run alarm_run(struct alarm *alarm, uint64_t generation)
 	return (struct run){alarm, mask, generation << ALARM_GENERATION_SHIFT | RUNNING};
 }
 
-enum tw_status alarm_destroy(struct alarm_table *table, struct alarm *alarm, const struct run *hold,
-			     bool waits)
+enum tw_status alarm_destroy(struct alarm *alarm, const struct run *hold, bool waits)
 {
 	uint64_t held = waits ? 0 : hold->running;
+	uint64_t closed;
 	uint64_t word;
-	uint64_t to;
 
 	do {
 		word = alarm_word(alarm);
 		if (word & CLOSED)
 			return TW_CLOSED;
-		to = (word & ~(uint64_t)ARMED) | (word & held ? 0 : CLOSED);
-		if ((to & (CLOSED | FILED | AWAY)) == (CLOSED | FILED))
-			to |= LISTED;
-	} while (!alarm_exchange(alarm, word, to));
-	(void)alarm_list(&table->alarms, alarm, word, to);
-	return to & CLOSED ? TW_OK : TW_RUNNING;
+		closed = word & held ? 0 : CLOSED;
+	} while (!alarm_exchange(alarm, word, (word & ~(uint64_t)ARMED) | closed));
+	return closed ? TW_OK : TW_RUNNING;
 }
 
 bool alarm_is_known(const struct alarm *alarm)
@@ -478,6 +471,18 @@ void alarm_leave(struct alarm *alarm)
 	do
 		word = alarm_word(alarm);
 	while (!alarm_exchange(alarm, word, word & ~(uint64_t)LISTED));
+}
+
+bool alarm_let_go(struct alarm *alarm)
+{
+	uint64_t word;
+
+	do {
+		word = alarm_word(alarm);
+		if (word & LISTED)
+			return false;
+	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)FILED));
+	return true;
 }
 
 INLINED bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here)

@@ -166,13 +166,12 @@ void alarm_table_wait(struct alarm_table *table, const struct run *run);
  * stopped, and lives on.
  *
  * Returns:
- *   TW_OK       it is disarmed. The caller waits for `hold`, and then, while alarm_is_known(), for
- *               the owner to apply its changes
+ *   TW_OK       it is disarmed. The caller waits for `hold`, then has the owner take the alarm out
+ *               of its lists if alarm_is_known()
  *   TW_RUNNING  it is held
  *   TW_CLOSED   another thread closes or destroys it, or has
  */
-enum tw_status alarm_destroy(struct alarm_table *table, struct alarm *alarm, const struct run *hold,
-			     bool waits);
+enum tw_status alarm_destroy(struct alarm *alarm, const struct run *hold, bool waits);
 /* Returns whether the owner may have an alarm that is disarmed for good. */
 bool alarm_is_known(const struct alarm *alarm);
 /* Returns whether a function that a close was given has still to return. */
@@ -228,6 +227,9 @@ enum alarm_action alarm_look(struct alarm *alarm);
  * over to run: it is set to that time or an earlier one, or for now. It stays FILED if it runs
  * here. */
 bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here);
+/* Lets go of a disarmed alarm that is in no list. Returns false if it is on its way to the inbox,
+ * from where it is to be taken first. */
+bool alarm_let_go(struct alarm *alarm);
 
 /* ---- Owner or worker ---- */
 

@@ -270,7 +270,9 @@ static void owner_answer(struct owner *owner, struct question *question)
 {
 	enum tw_status status = TW_OK;
 
-	if (question->kind != QUESTION_FLUSH)
+	if (question->kind == QUESTION_TAKE_OUT)
+		owner_take_out_alarm(owner, question->alarm);
+	else if (question->kind != QUESTION_FLUSH)
 		status = owner->is_stopped ? TW_CLOSED : owner_reply(owner, question);
 	if (question->kind == QUESTION_ADVANCE && status == TW_OK)
 		list_append(&owner->advances, &question->link);

@@ -104,17 +104,36 @@ void owner_hand_over_stale(struct owner *owner, struct timer *timer)
 		owner_pass_stale(owner, epoch);
 }
 
+void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
+{
+	owner_unplace(owner, &alarm->timer);
+	(void)alarm_let_go(alarm);
+}
+
 /* ---- Changes ---- */
+
+/* Does what owner_apply_change() does for a stale handle. */
+static void owner_apply_stale_change(struct owner *owner, struct alarm *alarm)
+{
+	uint16_t epoch = alarm->timer.epoch;
+	bool was_filed;
+
+	pending_remove_without_key(&owner->pending, &alarm->timer);
+	pending_end_stale(&owner->pending, &alarm->timer);
+	timer_set_place(&alarm->timer, TIMER_AWAY);
+	if (alarm_apply_change(alarm, &was_filed) == ALARM_FILE) {
+		owner_hand_over_stale(owner, &alarm->timer);
+	} else {
+		owner_end_alarm(owner, alarm, was_filed);
+		owner_pass_stale(owner, epoch);
+	}
+}
 
 /* Sees to an alarm that was taken from an inbox. */
 static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 {
 	struct timer *timer = &alarm->timer;
-	bool was_handed_over = timer_is_handle(timer) && timer_place(timer) == TIMER_IN_JOBS;
-	bool was_stale = pending_has_stale(&owner->pending) && timer_is_handle(timer) &&
-			 timer_place(timer) == TIMER_IN_WHEEL &&
-			 pending_is_stale(&owner->pending, timer);
-	uint16_t epoch = timer->epoch;
+	bool was_handed_over = timer_place(timer) == TIMER_IN_JOBS && timer_is_handle(timer);
 	enum alarm_action action;
 	bool was_filed;
 
@@ -123,22 +142,19 @@ static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 		alarm_leave(alarm);
 		return;
 	}
+	if (pending_has_stale(&owner->pending) && timer_is_handle(timer) &&
+	    timer_place(timer) == TIMER_IN_WHEEL && pending_is_stale(&owner->pending, timer)) {
+		owner_apply_stale_change(owner, alarm);
+		return;
+	}
 	/* Before other threads may have it. */
 	owner_unplace(owner, timer);
-	if (was_stale)
-		pending_end_stale(&owner->pending, timer);
 	action = alarm_apply_change(alarm, &was_filed);
 	if (was_handed_over)
 		counter_add(&owner->out.thread.counts[action == ALARM_FILE ? JOB_UNBEGUN_RESET
 									   : JOB_UNBEGUN_REMOVED],
 			    1);
-	if (was_stale && action == ALARM_FILE) {
-		owner_hand_over_stale(owner, timer);
-		return;
-	}
 	owner_act(owner, alarm, action, was_filed && !was_handed_over);
-	if (was_stale)
-		owner_pass_stale(owner, epoch);
 }
 
 /* Sees to a batch of those in `count` inboxes, one of each after the other, so that the look at one

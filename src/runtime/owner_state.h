@@ -176,6 +176,8 @@ void owner_settle_alarm(struct owner *owner, struct alarm *alarm);
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);
 /* Hands over a stale timer, with a key or without, that has left the pending ones: see drains.c. */
 void owner_hand_over_stale(struct owner *owner, struct timer *timer);
+/* Takes an alarm that is being destroyed out of its list, unless it is on its way to the inbox. */
+void owner_take_out_alarm(struct owner *owner, struct alarm *alarm);
 
 /* drains.c makes all that is pending stale at once, and hands it over bit by bit. */
 

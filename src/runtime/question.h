@@ -22,7 +22,8 @@ enum question_kind {
 	QUESTION_TAKE,
 	QUESTION_WALK,
 	QUESTION_ADD,
-	QUESTION_ADVANCE /* answered when it has ended */
+	QUESTION_TAKE_OUT, /* an alarm that is being destroyed */
+	QUESTION_ADVANCE   /* answered when it has ended */
 };
 
 struct question {
@@ -36,6 +37,7 @@ struct question {
 		} key;                     /* contains, take */
 		struct keyed_timer *timer; /* add: becomes the owner's on TW_OK */
 		struct walk *walk;         /* walk: the owner's for a step */
+		struct alarm *alarm;       /* take out */
 		tw_duration time;          /* advance: by how much, once begun its end */
 	};
 	bool begun; /* advance: it is under way */

@@ -387,9 +387,9 @@ static void wheel_await_alarm(struct tw_wheel *wheel, struct alarm *alarm, const
 
 	if (run_is_under_way(hold))
 		alarm_table_wait(&wheel->owner.out.alarms, hold);
-	/* Another thread may be about to put it into the inbox: then another time. */
+	/* A worker may be about to put it into the inbox: then another time. */
 	while (alarm_is_known(alarm)) {
-		struct question question = {.kind = QUESTION_FLUSH};
+		struct question question = {.kind = QUESTION_TAKE_OUT, .alarm = alarm};
 
 		(void)wheel_ask(wheel, &question);
 		if (alarm_is_known(alarm))
@@ -409,8 +409,7 @@ enum tw_status tw_alarm_destroy(struct tw_alarm *alarm)
 	if (status != TW_OK)
 		return status;
 	hold = alarm_hold(&own->alarm, own->wheel->owner.out.pool);
-	status = alarm_destroy(&own->wheel->owner.out.alarms, &own->alarm, &hold,
-			       !wheel_is_in_task(own->wheel));
+	status = alarm_destroy(&own->alarm, &hold, !wheel_is_in_task(own->wheel));
 	if (status == TW_OK)
 		wheel_await_alarm(own->wheel, &own->alarm, &hold);
 	return status;

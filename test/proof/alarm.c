@@ -175,6 +175,7 @@ static void owner_answer(void)
 	if (run_is_under_way(&hold))
 		return;
 	(void)owner_apply_changes(&owner, 4);
+	owner_take_out_alarm(&owner, taken);
 	if (alarm_is_known(taken))
 		return;
 	/* relaxed: the owner alone clears it. */
@@ -228,7 +229,7 @@ static void alarm_do_destroy(void)
 	struct run hold = alarm_hold(alarm, !HERE);
 	struct run run = alarm_hold(alarm, false);
 
-	(void)alarm_destroy(&owner.out.alarms, alarm, &hold, true);
+	(void)alarm_destroy(alarm, &hold, true);
 	if (run_is_under_way(&run))
 		alarm_table_wait(&owner.out.alarms, &run);
 	if (alarm_is_known(alarm)) {

@@ -32,17 +32,12 @@ static void shore_close(struct shore *shore)
 	free(shore);
 }
 
-static void shore_step(struct shore *shore, struct walk *walk)
-{
-	assert_true(walk_step(walk, &shore->pending, &shore->handles));
-}
-
 TEST(once, walk_copies_128_timers_at_a_time_and_takes_25_KiB)
 {
 	struct shore *shore = shore_open();
 	struct walk walk = {0};
 
-	shore_step(shore, &walk);
+	assert_true(walk_step(&walk, &shore->pending, &shore->handles));
 	assert_int_equal(walk.room, 128);
 	assert_in_range(walk.room * sizeof(*walk.timers) + walk.bytes + sizeof(walk), 0, 25 << 10);
 	walk_destroy(&walk);
@@ -66,7 +61,7 @@ TEST(once, step_looks_at_no_more_than_some_empty_buckets)
 		timer_index_add(&shore->pending.index, timers[i]);
 	}
 	while (walk.position != WALK_END) {
-		shore_step(shore, &walk);
+		assert_true(walk_step(&walk, &shore->pending, &shore->handles));
 		visits += walk.count;
 		empty_steps += walk.count == 0;
 	}
@@ -114,7 +109,7 @@ static size_t shore_walk(struct shore *shore, size_t *visits)
 
 	*visits = 0;
 	for (; walk.position != WALK_END; steps++) {
-		shore_step(shore, &walk);
+		assert_true(walk_step(&walk, &shore->pending, &shore->handles));
 		for (size_t i = 0; i < walk.count; i++)
 			*visits += walk.timers[i].key == NULL;
 	}
