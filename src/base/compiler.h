@@ -56,16 +56,6 @@ static inline void prefetch_to_write(const void *memory)
 #define SANITIZER_ADDRESS 0
 #endif
 
-/* sanitizer_hide() marks recycled memory as free; sanitizer_show() marks it as in use. */
-#if SANITIZER_ADDRESS
-#include <sanitizer/asan_interface.h>
-#define sanitizer_hide(memory, size) __asan_poison_memory_region(memory, size)
-#define sanitizer_show(memory, size) __asan_unpoison_memory_region(memory, size)
-#else
-#define sanitizer_hide(memory, size) ((void)(memory), (void)(size))
-#define sanitizer_show(memory, size) ((void)(memory), (void)(size))
-#endif
-
 /* ThreadSanitizer knows atomic operations, but no fences and no vector instructions. */
 #if defined(__SANITIZE_THREAD__) || SANITIZER_HAS_FEATURE(thread_sanitizer)
 #define SANITIZER_THREAD 1
