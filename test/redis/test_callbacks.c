@@ -71,8 +71,7 @@ static void answer_by_path(void *context, const struct http_request *request,
 
 	for (size_t i = http_server_count_of(&http, request->key); i > 1 && strchr(word, ','); i--)
 		word = strchr(word, ',') + 1;
-	if (atoi(word))
-		answer->status = atoi(word);
+	answer->status = atoi(word) ? atoi(word) : 200;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
 		if (word_is(word, answers[i].word))
 			*answer = answers[i].answer;

@@ -16,13 +16,6 @@ static struct tw_redis *second; /* beside the fixture's, in NAME.2 */
 static char second_name[NAME_SIZE];
 static char both[OPTION_SIZE]; /* --namespace=NAME,NAME.2 */
 
-/* Answers with the status that the path begins with. */
-static void answer_by_path(void *context, const struct http_request *request,
-			   struct http_answer *answer)
-{
-	answer->status = atoi(request->path + 1);
-}
-
 static int open_all(void **state)
 {
 	int result = fixture_open(state);
@@ -33,21 +26,14 @@ static int open_all(void **state)
 	snprintf(both, sizeof(both), "--namespace=%s,%s", fixture->name_space, second_name);
 	assert_ok(fixture->redis,
 		  tw_redis_open_beside(fixture->redis, second_name, 4, &second, NULL));
-	http_server_start(&http, answer_by_path, NULL);
+	http_server_start(&http, NULL, NULL);
 	worker = (struct program){.output = -1};
 	return result;
 }
 
-/* Workers that still run are stopped, so that a sanitizer can report, too. */
 static int close_all(void **state)
 {
-	if (worker.pid) {
-		kill(worker.pid, SIGTERM);
-		assert_int_equal(program_wait(&worker), 0);
-	}
-	if (worker.output >= 0)
-		assert_null(strstr(program_text(&worker), "Sanitizer"));
-	program_end(&worker);
+	pages_stop(&worker);
 	http_server_stop(&http);
 	client_close(second);
 	return fixture_close(state);

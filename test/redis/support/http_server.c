@@ -151,11 +151,12 @@ static bool body_send(int descriptor, size_t size)
 static bool request_answer(struct connection *connection, const struct http_request *request)
 {
 	struct http_server *server = connection->server;
-	struct http_answer answer = {.status = 200};
+	struct http_answer answer = {.status = atoi(request->path + 1)};
 	size_t body_size;
 	char text[1024];
 	int size;
 
+	answer.status = answer.status ? answer.status : 200;
 	if (server->answer)
 		server->answer(server->context, request, &answer);
 	if (answer.delay_ms)

@@ -26,7 +26,7 @@ struct http_request {
 };
 
 struct http_answer {
-	int status;          /* 200 by default */
+	int status;          /* by default what the path begins with, or 200 */
 	const char *headers; /* lines that end with CR LF, or NULL */
 	int64_t delay_ms;    /* before the answer */
 	bool hang_up;        /* closes the connection without an answer */
@@ -46,7 +46,7 @@ struct http_server {
 	int port;
 	int listener;
 	pthread_t thread;
-	http_answer_fn *answer; /* NULL answers 200 to all */
+	http_answer_fn *answer; /* NULL changes no answer */
 	void *context;
 	bool keeps; /* requests are kept, not only counted */
 

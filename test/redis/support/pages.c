@@ -30,6 +30,17 @@ int pages_start(struct program *worker, const struct program_environment *enviro
 	return atoi(strstr(program_text(worker), said) + strlen(said));
 }
 
+void pages_stop(struct program *worker)
+{
+	if (worker->pid) {
+		kill(worker->pid, SIGTERM);
+		assert_int_equal(program_wait(worker), 0);
+	}
+	if (worker->output >= 0)
+		assert_null(strstr(program_text(worker), "Sanitizer"));
+	program_end(worker);
+}
+
 struct page_reply pages_ask(int port, const char *request, size_t size)
 {
 	static char *kept;

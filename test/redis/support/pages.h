@@ -13,6 +13,9 @@
 int pages_start(struct program *worker, const struct program_environment *environment,
 		const char *const *options);
 
+/* Stops it if it still runs, so that a sanitizer can report, too. */
+void pages_stop(struct program *worker);
+
 struct page_reply {
 	int status; /* 0 if the connection was closed without an answer */
 	char *text; /* the whole reply, valid until the next one */
