@@ -171,14 +171,13 @@ STORED(fixture, worker_runs_each_time_of_the_calendar_once)
 STORED(fixture, zone_that_a_worker_does_not_know_is_counted)
 {
 	struct tw_redis_task task = by_calendar("a", hourly);
-	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 
 	add_one(fixture->redis, &task);
 	entry_set(fixture, "a", "1 0 skip cron Nowhere/Land 0 * * * *");
 	assert_int_equal(move_task(fixture->redis, "a", 0), TW_OK);
 	worker = WORK(fixture);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.put_off);
+	WAIT_UNTIL(worker_stats(worker).put_off);
 	worker_destroy(worker);
 	assert_int_equal(runs_count(), 0);
 	assert_entry_begins(fixture, "a", "1 0 skip cron Nowhere/Land 0 * * * *");

@@ -455,14 +455,13 @@ STORED(opened, scheme_that_came_into_redis_another_way_is_not_called)
 
 STORED(opened, callback_longer_than_its_lease_is_extended_and_made_once)
 {
-	struct tw_redis_worker_stats stats;
 
 	CALL_BACK(.lease = 3 * TW_SECOND);
 	/* relaxed, both: an independent flag */
 	atomic_store_explicit(&is_held, true, memory_order_relaxed);
 	add_call(fixture, "a", "held");
 	/* The lease is extended each third of it. */
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.extended >= 4);
+	WAIT_UNTIL(worker_stats(worker).extended >= 4);
 	atomic_store_explicit(&is_held, false, memory_order_relaxed);
 	WAIT_UNTIL(ends_count() == 1);
 	assert_int_equal(http_server_count(&http), 1);
@@ -500,7 +499,7 @@ STORED(opened, hosts_that_hang_hold_up_no_other)
 	for (int i = 0; i < HOSTS; i++)
 		assert_in_range(http_server_busiest(&hanging[i]), 1, 7);
 	/* No task that was put off is lost. */
-	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
+	stats = worker_stats(worker);
 	assert_true(stats.put_off > 0);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	worker_destroy(worker);

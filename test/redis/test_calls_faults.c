@@ -556,17 +556,15 @@ TEST(fixture, callbacks_of_each_kind_meet_each_failure)
 STORED(fixture, worker_outlives_a_time_without_memory)
 {
 	struct tw_redis_worker_stats before;
-	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 
 	worker = WORK(fixture, .lease = 100 * TW_MILLISECOND);
 	add_task(fixture->redis, "before", 0);
 	WAIT_UNTIL(ends_count() == 1);
-	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &before), TW_OK);
+	before = worker_stats(worker);
 	add_task(fixture->redis, "while", 50 * TW_MILLISECOND);
 	fail_allocation(1, true);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
-		   stats.round_trips >= before.round_trips + 10);
+	WAIT_UNTIL(worker_stats(worker).round_trips >= before.round_trips + 10);
 	assert_true(end_faults());
 	WAIT_UNTIL(ends_count_of("while", TW_REDIS_END_DONE) == 1);
 	worker_stop(worker);

@@ -79,7 +79,6 @@ TEST(opened, tasks_and_their_worker_go_over_tls)
 	struct tw_redis_options options = secure_options();
 	struct tw_redis_worker *worker;
 	struct tw_redis *redis = client_open(&options);
-	struct tw_redis_worker_stats stats;
 
 	worker = WORK_AT(&options);
 	add_tasks(redis, 50, 0, 20 * TW_MILLISECOND);
@@ -87,7 +86,7 @@ TEST(opened, tasks_and_their_worker_go_over_tls)
 	assert_each_ran(50, 1);
 	/* Hints come over TLS as well. */
 	add_task(redis, "later", 200 * TW_MILLISECOND);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK && stats.hints > 0);
+	WAIT_UNTIL(worker_stats(worker).hints > 0);
 	/* Its end must not reach the next test. */
 	WAIT_UNTIL(ends_count() == 51);
 	worker_stop(worker);

@@ -42,7 +42,6 @@ STORED(fixture, workers_drain_a_full_memory)
 {
 	struct tw_redis_worker_options options = {.lease = 3 * TW_SECOND,
 						  .retry_first = TW_MILLISECOND};
-	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 
 	if (redis_server_figure(&fixture->server, "INFO server", "redis_version:") < 7)
@@ -54,8 +53,7 @@ STORED(fixture, workers_drain_a_full_memory)
 	runs.gate_is_shut = true;
 	runs.outcome = TW_REDIS_KILL;
 	worker = worker_start(&fixture->options, &options);
-	WAIT_UNTIL(tw_redis_worker_get_stats(worker, NULL, &stats) == TW_OK &&
-		   stats.extended >= 4 * 4);
+	WAIT_UNTIL(worker_stats(worker).extended >= 4 * 4);
 	runs_open_gate();
 	WAIT_UNTIL(ends_count() >= 1);
 	pthread_mutex_lock(&runs.lock);

@@ -333,12 +333,12 @@ TEST(once, worker_outlives_random_replies)
 		wait_for(5 * TW_MILLISECOND);
 	}
 	/* The worker continues. */
-	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &before), TW_OK);
+	before = worker_stats(worker);
 	do {
 		assert_in_range(++tries, 1, 100);
 		set_reply(idle);
 		wait_for(150 * TW_MILLISECOND);
-		assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
+		stats = worker_stats(worker);
 	} while (stats.claims == before.claims);
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	worker_destroy(worker);

@@ -266,7 +266,7 @@ STORED(opened, counts_of_the_namespaces_add_up)
 		add_many_to(i, 10 * (i + 1));
 	WAIT_UNTIL(ends_count() == 60);
 	assert_int_equal(tw_redis_worker_stop(worker, TW_FOREVER), TW_OK);
-	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &all), TW_OK);
+	all = worker_stats(worker);
 	assert_int_equal(all.claimed, 60);
 	assert_int_equal(all.done, 60);
 	for (int i = 0; i < NAMESPACES; i++) {

@@ -9,14 +9,6 @@
 
 #include "support/runs.h"
 
-static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
-{
-	struct tw_redis_worker_stats stats = {0};
-
-	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
-	return stats;
-}
-
 STORED(fixture, task_due_in_a_second_runs_once_and_never_early)
 {
 	int64_t added = wall_clock();
@@ -530,7 +522,7 @@ STORED(fixture, worker_may_be_stopped_twice_and_by_several_threads)
 	}
 	assert_int_equal(tw_redis_worker_stop(worker, 0), TW_OK);
 	assert_int_equal(ends_count_of("a", TW_REDIS_END_DONE), 1);
-	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
+	stats = worker_stats(worker);
 	assert_int_equal(stats.done, 1);
 	assert_int_equal(stats.held, 0);
 	worker_destroy(worker);

@@ -4,6 +4,7 @@
 #include "support/fixture.h"
 
 #include "support/http_server.h"
+#include "support/runs.h"
 
 static struct http_server http;
 
@@ -38,14 +39,6 @@ static struct tw_redis_worker *worker_of(const struct fixture *fixture,
 	if (tw_redis_worker_start(&worker, &fixture->options, &options, &error) != TW_OK)
 		fail_msg("%s: %s", tw_status_name(error.status), error.text);
 	return worker;
-}
-
-static struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
-{
-	struct tw_redis_worker_stats stats = {0};
-
-	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
-	return stats;
 }
 
 /* Waits until `count` runs have ended. */

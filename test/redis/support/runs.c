@@ -151,6 +151,14 @@ void worker_destroy(struct tw_redis_worker *worker)
 	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
+struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker)
+{
+	struct tw_redis_worker_stats stats = {0};
+
+	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, &stats), TW_OK);
+	return stats;
+}
+
 void runs_open_gate(void)
 {
 	pthread_mutex_lock(&runs.lock);

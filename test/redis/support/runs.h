@@ -75,6 +75,8 @@ struct tw_redis_worker *worker_run(const struct tw_redis_options *redis,
 /* Lets current runs finish, and stops the worker. */
 void worker_stop(struct tw_redis_worker *worker);
 void worker_destroy(struct tw_redis_worker *worker);
+/* Returns the statistics of all its namespaces. */
+struct tw_redis_worker_stats worker_stats(struct tw_redis_worker *worker);
 void runs_open_gate(void);
 
 size_t runs_count(void);
