@@ -549,6 +549,7 @@ STORED(started, stop_breaks_off_callbacks_after_the_grace_and_gives_them_back)
 STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 {
 	enum { CALLS = 60 };
+	uint64_t put_off;
 	size_t made;
 
 	add_calls(fixture, CALLS, "slow-50");
@@ -556,11 +557,14 @@ STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 	WAIT_UNTIL(http_server_count(&http) >= 2);
 	/* The current call ends. */
 	assert_int_equal(tw_redis_worker_stop(worker, TW_MINUTE), TW_OK);
+	put_off = worker_stats(worker).put_off;
 	worker_destroy(worker);
 	made = http_server_count(&http);
 	assert_in_range(made, 2, CALLS - 1);
 	assert_int_equal(ends_count_of(NULL, TW_REDIS_END_DONE), made);
-	assert_int_equal(stats_of(fixture->redis).due, CALLS - made);
+	assert_int_equal(stats_of(fixture->redis).tasks, CALLS - made);
+	/* On a busy machine the host may seem silent: then its tasks are put off. */
+	assert_in_range(stats_of(fixture->redis).due, put_off ? 0 : CALLS - made, CALLS - made);
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
