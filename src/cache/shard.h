@@ -213,8 +213,7 @@ struct evicted shard_evict(struct shard *shard, unsigned most, bool below_share,
 
 /* ---- As a whole: in short steps, with the lock let go in between ---- */
 
-/* Opens the shard. Returns a status of tw_alarm_init, or TW_NO_MEMORY. On failure, too, it is to be
- * closed. */
+/* Opens the shard. Returns a status of tw_alarm_init. On failure, too, it is to be closed. */
 enum tw_status shard_open(struct shard *shard, struct shared_state *shared,
 			  struct removals *removals);
 /* Frees the shard, which is empty. No thread may look anything up. */
@@ -223,9 +222,9 @@ void shard_close(struct shard *shard);
 void shard_expire(void *shard);
 /* Removes all entries. */
 void shard_clear(struct shard *shard, enum tw_cache_cause cause);
-/* Does up to `steps` steps of what changes do a part of: examining hashes of no use, another table,
- * smaller if few entries are left, and returning spare cells. Returns how many steps are left, or 0
- * if there is more to do. */
+/* Does up to `steps` steps of what changes do a part of: examining hashes of no use, filling the
+ * next table, and returning spare cells. Returns how many steps are left, or 0 if there is more to
+ * do. */
 size_t shard_tidy(struct shard *shard, size_t steps);
 
 #endif
