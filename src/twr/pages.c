@@ -9,6 +9,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum { ROWS_MAX = TW_REDIS_SOURCES_MAX * BOARD_GROUPS };
+_Static_assert((int)BOARD_HOSTS <= (int)ROWS_MAX, "hosts have room");
+
 /* ---- Metrics ---- */
 
 /* Returns the label of the namespace's metrics, or NULL. */
@@ -17,45 +20,44 @@ static const char *label_of(const struct board *board, size_t space)
 	return board->space_count > 1 ? board->spaces[space].name : NULL;
 }
 
-static void write_spaces(FILE *out, const struct board *board, enum figure_scope scope)
+/* Sets the board's rows of the scope, each with its namespace, and returns their number. What Redis
+ * counts has none while it does not answer. */
+static size_t rows_of(const struct board *board, enum figure_scope scope,
+		      struct figure_row rows[ROWS_MAX])
 {
-	struct figure_row rows[TW_REDIS_SOURCES_MAX];
-
-	for (size_t i = 0; i < board->space_count; i++) {
-		const struct board_space *space = &board->spaces[i];
-
-		rows[i] = (struct figure_row){.of = scope == FIGURES_OF_TASKS
-							    ? (const void *)&space->tasks
-							    : &space->runs,
-					      .name_space = label_of(board, i),
-					      .now_ms = space->tasks.stats.now_ms};
-	}
-	figures_metrics(out, scope, rows, board->space_count);
-}
-
-static void write_groups(FILE *out, const struct board *board)
-{
-	static const size_t most = (size_t)TW_REDIS_SOURCES_MAX * BOARD_GROUPS;
-	struct figure_row *rows = calloc(most, sizeof(*rows));
+	bool of_redis = scope == FIGURES_OF_TASKS || scope == FIGURES_OF_GROUP;
 	size_t count = 0;
 
-	for (size_t i = 0; rows && i < board->space_count; i++)
-		for (size_t k = 0; k < board->spaces[i].group_count; k++)
-			rows[count++] =
-				(struct figure_row){.of = &board->spaces[i].groups[k],
-						    .name_space = label_of(board, i),
-						    .now_ms = board->spaces[i].tasks.stats.now_ms};
-	figures_metrics(out, FIGURES_OF_GROUP, rows, count);
-	free(rows);
+	for (size_t i = 0; scope == FIGURES_OF_HOST && i < board->host_count; i++)
+		rows[count++] = (struct figure_row){.of = &board->hosts[i]};
+	if (scope == FIGURES_OF_HOST || (of_redis && !board->figures.redis_up))
+		return count;
+	for (size_t i = 0; i < board->space_count; i++) {
+		const struct board_space *space = &board->spaces[i];
+		struct figure_row row = {.of = &space->tasks,
+					 .name_space = space->name,
+					 .now_ms = space->tasks.stats.now_ms};
+
+		if (scope == FIGURES_OF_RUNS)
+			row.of = &space->runs;
+		if (scope != FIGURES_OF_GROUP)
+			rows[count++] = row;
+		for (size_t k = 0; scope == FIGURES_OF_GROUP && k < space->group_count; k++) {
+			row.of = &space->groups[k];
+			rows[count++] = row;
+		}
+	}
+	return count;
 }
 
-static void write_hosts(FILE *out, const struct board *board)
+static void write_rows(FILE *out, const struct board *board, enum figure_scope scope)
 {
-	struct figure_row rows[BOARD_HOSTS];
+	struct figure_row rows[ROWS_MAX];
+	size_t count = rows_of(board, scope, rows);
 
-	for (size_t i = 0; i < board->host_count; i++)
-		rows[i] = (struct figure_row){.of = &board->hosts[i]};
-	figures_metrics(out, FIGURES_OF_HOST, rows, board->host_count);
+	for (size_t i = 0; board->space_count == 1 && i < count; i++)
+		rows[i].name_space = NULL;
+	figures_metrics(out, scope, rows, count);
 }
 
 /* Writes "twr_NAME_PART{namespace="SPACE",le="BOUND"} ", without what is NULL. */
@@ -116,12 +118,10 @@ char *pages_metrics(const struct board *board)
 	if (!out)
 		return NULL;
 	figures_metrics(out, FIGURES_OF_WORKER, &worker, 1);
-	if (board->figures.redis_up) {
-		write_spaces(out, board, FIGURES_OF_TASKS);
-		write_groups(out, board);
-	}
-	write_spaces(out, board, FIGURES_OF_RUNS);
-	write_hosts(out, board);
+	write_rows(out, board, FIGURES_OF_TASKS);
+	write_rows(out, board, FIGURES_OF_GROUP);
+	write_rows(out, board, FIGURES_OF_RUNS);
+	write_rows(out, board, FIGURES_OF_HOST);
 	write_histograms(out, board);
 	failed = ferror(out);
 	failed |= fclose(out) != 0;
@@ -134,40 +134,33 @@ char *pages_metrics(const struct board *board)
 
 /* ---- JSON ---- */
 
-/* Adds the object with its namespace to the array. */
-static void row_append(json_t *array, json_t *object, const char *name_space)
+/* Returns the rows of the scope, each with its namespace if it has one. */
+static json_t *rows_json(const struct board *board, enum figure_scope scope)
 {
-	json_object_set_new(object, "namespace", json_string(name_space));
-	json_array_append_new(array, object);
+	struct figure_row rows[ROWS_MAX];
+	size_t count = rows_of(board, scope, rows);
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++) {
+		json_t *object = figures_json(scope, rows[i].of);
+
+		if (rows[i].name_space)
+			json_object_set_new(object, "namespace", json_string(rows[i].name_space));
+		json_array_append_new(array, object);
+	}
+	return array;
 }
 
 char *pages_status(const struct board *board)
 {
 	const size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(6);
 	json_t *object = figures_json(FIGURES_OF_WORKER, &board->figures);
-	json_t *tasks = json_array();
-	json_t *runs = json_array();
-	json_t *groups = json_array();
-	json_t *hosts = json_array();
 	char *text;
 
-	for (size_t i = 0; i < board->space_count; i++) {
-		const struct board_space *space = &board->spaces[i];
-
-		row_append(runs, figures_json(FIGURES_OF_RUNS, &space->runs), space->name);
-		if (board->figures.redis_up)
-			row_append(tasks, figures_json(FIGURES_OF_TASKS, &space->tasks),
-				   space->name);
-		for (size_t k = 0; board->figures.redis_up && k < space->group_count; k++)
-			row_append(groups, figures_json(FIGURES_OF_GROUP, &space->groups[k]),
-				   space->name);
-	}
-	for (size_t i = 0; i < board->host_count; i++)
-		json_array_append_new(hosts, figures_json(FIGURES_OF_HOST, &board->hosts[i]));
-	json_object_set_new(object, "tasks", tasks);
-	json_object_set_new(object, "runs", runs);
-	json_object_set_new(object, "groups", groups);
-	json_object_set_new(object, "hosts", hosts);
+	json_object_set_new(object, "tasks", rows_json(board, FIGURES_OF_TASKS));
+	json_object_set_new(object, "runs", rows_json(board, FIGURES_OF_RUNS));
+	json_object_set_new(object, "groups", rows_json(board, FIGURES_OF_GROUP));
+	json_object_set_new(object, "hosts", rows_json(board, FIGURES_OF_HOST));
 	text = json_dumps(object, flags);
 	json_decref(object);
 	return text;

@@ -35,11 +35,8 @@ end
 
 -- Notes that the run at the present place is over, or this many.
 local function leave(count)
-	for i = place, has_limits and place + count - 1 or 0 do
-		local name = batch.groups[i] or ''
-		if string.find(batch.slots, '^[1f]', i) then
-			counts[name] = (counts[name] or 0) + 1
-		end
+	if has_limits then
+		batches.count(batch, counts, place, place + count - 1)
 	end
 	if batch.slots ~= '' then
 		batch.slots = string.sub(batch.slots, 1, place - 1) .. string.rep('x', count) ..

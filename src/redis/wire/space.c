@@ -90,9 +90,8 @@ void space_write_key(const struct space *space, unsigned shard, const char *name
 {
 	char tag[TAG_SIZE];
 	char key[TAG_SIZE + 16];
-	int size;
 
 	tag_write(space, shard, tag, sizeof(tag));
-	size = snprintf(key, sizeof(key), "{%s}%s", tag, name);
-	buffer_bulk(buffer, key, (size_t)size);
+	snprintf(key, sizeof(key), "{%s}%s", tag, name);
+	buffer_bulk_text(buffer, key);
 }

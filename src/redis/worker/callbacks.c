@@ -393,9 +393,7 @@ static void request_end(struct callbacks *callbacks, struct http_request *reques
 	callbacks->aside -= request->is_aside;
 	*request = (struct http_request){.easy = request->easy, .next = callbacks->idle};
 	callbacks->idle = request;
-	pthread_mutex_lock(&callbacks->runner.lock);
 	runner_end(&callbacks->runner, run);
-	pthread_mutex_unlock(&callbacks->runner.lock);
 }
 
 static void request_start(struct callbacks *callbacks, struct run *run)
@@ -452,7 +450,6 @@ static void aside_show(struct callbacks *callbacks)
 /* Starts waiting runs while there is room, and gives back the runs put off. */
 static void callbacks_begin(struct callbacks *callbacks, tw_duration now)
 {
-	struct runner *runner = &callbacks->runner;
 	unsigned places = callbacks->options->callbacks;
 	struct run *run;
 
@@ -463,12 +460,8 @@ static void callbacks_begin(struct callbacks *callbacks, tw_duration now)
 		request_start(callbacks, run);
 	}
 	aside_show(callbacks);
-	if (!callbacks->hosts.put_off.count)
-		return;
-	pthread_mutex_lock(&runner->lock);
 	while ((run = run_list_take(&callbacks->hosts.put_off)))
-		runner_return(runner, run);
-	pthread_mutex_unlock(&runner->lock);
+		runner_return(&callbacks->runner, run);
 }
 
 /* Takes the places of requests without an answer, and ends those whose status came long ago. With

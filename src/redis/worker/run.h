@@ -100,9 +100,9 @@ void runner_destroy(struct runner *runner);
 void run_count(struct run *run);
 /* Takes the next run, which then counts as running, or returns NULL. The lock is held. */
 struct run *runner_take(struct runner *runner);
-/* Gives back a run that has not begun. The lock is held. */
+/* Gives back a run that has not begun. */
 void runner_return(struct runner *runner, struct run *run);
-/* Takes the end of a run. The lock is held. */
+/* Takes the end of a run. */
 void runner_end(struct runner *runner, struct run *run);
 
 #endif

@@ -29,9 +29,9 @@ local function batching()
 		end
 	end
 
-	-- Counts the runs of a batch that have places, by their groups.
-	function batches.count(batch, counts)
-		for i = 1, #batch.keys do
+	-- Counts the runs of a batch that have places, by their groups: all, or some of them.
+	function batches.count(batch, counts, first, last)
+		for i = first or 1, last or #batch.keys do
 			local name = batch.groups[i] or ''
 			if string.find(batch.slots, '^[1f]', i) then
 				counts[name] = (counts[name] or 0) + 1
