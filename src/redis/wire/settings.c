@@ -20,7 +20,7 @@
 #include "base/reserved.h"
 
 enum { DEFAULT_PORT = 6379, SENTINEL_PORT = 26379, DATABASE_MAX = 65535 };
-enum { UNIX_PATH_MAX = 107 };
+enum { UNIX_PATH_MAX = 107, NAME_SIZE = 32 };
 static const tw_duration timeout_max = 24 * TW_HOUR;
 
 enum tw_status error_set(struct tw_redis_error *error, enum tw_status status, const char *format,
@@ -201,31 +201,26 @@ static bool durability_read(struct settings *settings, const char *text)
 
 /* Takes over the value. Returns false if there is no such setting, or it may not have that
  * value. */
-static bool setting_take(struct settings *settings, const char *name, size_t size, char *value)
+static bool setting_take(struct settings *settings, const char *name, char *value)
 {
-	const struct {
-		const char *name;
-		char **place;
-	} texts[] = {{"client_name", &settings->client_name},
-		     {"ca_file", &settings->ca_file},
-		     {"certificate_file", &settings->certificate_file},
-		     {"key_file", &settings->key_file},
-		     {"server_name", &settings->server_name}};
+	char **place = NULL;
 	bool fine = false;
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (strlen(texts[i].name) != size || memcmp(texts[i].name, name, size))
-			continue;
-		free(*texts[i].place);
-		*texts[i].place = value;
+#define PLACE(text)               \
+	if (!strcmp(name, #text)) \
+		place = &settings->text;
+	SETTINGS_IN_QUERY(PLACE)
+	if (place) {
+		free(*place);
+		*place = value;
 		return *value;
 	}
-	if (size == 7 && !memcmp(name, "timeout", size)) {
+	if (!strcmp(name, "timeout")) {
 		fine = timeout_read(value, &settings->reply_timeout);
 		settings->connect_timeout = settings->reply_timeout;
-	} else if (size == 8 && !memcmp(name, "database", size)) {
+	} else if (!strcmp(name, "database")) {
 		fine = database_read(settings, value, strlen(value));
-	} else if (size == 10 && !memcmp(name, "durability", size)) {
+	} else if (!strcmp(name, "durability")) {
 		fine = durability_read(settings, value);
 	}
 	free(value);
@@ -238,12 +233,14 @@ static bool query_read(struct settings *settings, const char *query)
 	while (*query) {
 		size_t size = strcspn(query, "&");
 		const char *equals = memchr(query, '=', size);
+		char name[NAME_SIZE];
 		char *value;
 
 		if (!equals)
 			return false;
+		snprintf(name, sizeof(name), "%.*s", (int)(equals - query), query);
 		value = part_decode(equals + 1, (size_t)(query + size - equals - 1));
-		if (!value || !setting_take(settings, query, (size_t)(equals - query), value))
+		if (!value || !setting_take(settings, name, value))
 			return false;
 		query += size + (query[size] == '&');
 	}

@@ -17,13 +17,11 @@ struct address {
 	int port;
 };
 
-/* X(name) of the options' texts. */
-#define SETTINGS_TEXTS(X)    \
-	X(user)              \
-	X(password)          \
-	X(sentinel_user)     \
-	X(sentinel_password) \
+/* X(name) of the options' texts, and of those among them that the URL's query may set. */
+#define SETTINGS_IN_QUERY(X) \
 	X(client_name) X(ca_file) X(certificate_file) X(key_file) X(server_name)
+#define SETTINGS_TEXTS(X) \
+	X(user) X(password) X(sentinel_user) X(sentinel_password) SETTINGS_IN_QUERY(X)
 #define SETTINGS_FIELD(name) char *name;
 
 struct settings {
