@@ -525,9 +525,8 @@ enum { ADDS_AT_ONCE = 256 };
 
 /* A work is a task under way: its eval, and the place in that one's reply. */
 struct work {
-	struct eval *eval; /* NULL means that it has its status already */
+	struct eval *eval; /* NULL means that it has been noted already */
 	size_t place;
-	enum tw_status status;
 };
 
 /* An adding is a call that adds tasks or restores infos. Tasks of one shard share an eval, because
@@ -543,6 +542,7 @@ struct adding {
 	enum tw_status time_status;
 	size_t failed;               /* the number of the first task that was not added */
 	struct tw_redis_error error; /* that task's */
+	bool unreached;              /* the server is gone */
 
 	struct eval *evals; /* room for as many as there are works */
 	size_t used;
@@ -598,6 +598,7 @@ static void adding_note(struct adding *adding, size_t index, enum tw_status stat
 	if (adding->each)
 		adding->each[index] = (struct tw_redis_added){
 			.status = status, .due_ms = status == TW_OK ? due_ms : 0};
+	adding->unreached |= status == TW_REDIS_UNREACHABLE;
 	if (status == TW_OK || index >= adding->failed)
 		return;
 	adding->failed = index;
@@ -626,13 +627,13 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct work *work = &adding->work[i];
 		int64_t at_ms = 0;
+		enum tw_status status =
+			adding->infos ? restore_prepare(adding->call, &adding->infos[base + i])
+				      : add_prepare(adding, &adding->tasks[base + i], &at_ms);
 
 		work->eval = NULL;
-		work->status = adding->infos
-				       ? restore_prepare(adding->call, &adding->infos[base + i])
-				       : add_prepare(adding, &adding->tasks[base + i], &at_ms);
-		if (work->status != TW_OK) {
-			adding_note(adding, base + i, work->status, 0);
+		if (status != TW_OK) {
+			adding_note(adding, base + i, status, 0);
 			continue;
 		}
 		work->eval = adding_eval(adding, base + i);
@@ -661,33 +662,18 @@ static void adding_answer(struct adding *adding, size_t index, const struct work
 				  : eval_integer(work->eval, work->place, 0));
 }
 
-/* Adds `count` tasks, at most ADDS_AT_ONCE, from number `base` on. Returns false if the server is
- * gone. */
-static bool adding_run(struct adding *adding, size_t base, size_t count)
+/* Adds `count` tasks, at most ADDS_AT_ONCE in a round trip. */
+static void adding_run(struct adding *adding, size_t count)
 {
-	bool reached = true;
-
-	adding_write(adding, base, count);
-	call_run(&adding->redis->access->calls, adding->call, adding->evals, adding->used);
-	for (size_t i = 0; i < count; i++) {
-		const struct work *work = &adding->work[i];
-		enum tw_status status = work->eval ? work->eval->status : work->status;
-
-		reached = reached && status != TW_REDIS_UNREACHABLE;
-		if (work->eval)
-			adding_answer(adding, base + i, work);
-	}
-	return reached;
-}
-
-static void adding_run_all(struct adding *adding, size_t count)
-{
-	bool reached = true;
 	size_t base = 0;
 
-	for (size_t some; base < count && reached; base += some) {
+	for (size_t some; base < count && !adding->unreached; base += some) {
 		some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
-		reached = adding_run(adding, base, some);
+		adding_write(adding, base, some);
+		call_run(&adding->redis->access->calls, adding->call, adding->evals, adding->used);
+		for (size_t i = 0; i < some; i++)
+			if (adding->work[i].eval)
+				adding_answer(adding, base + i, &adding->work[i]);
 	}
 	for (; base < count; base++)
 		adding_note(adding, base, TW_REDIS_UNREACHABLE, 0);
@@ -709,12 +695,13 @@ static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task
 	adding.each = each;
 	adding.failed = count;
 	adding.error = (struct tw_redis_error){0};
+	adding.unreached = false;
 	adding.call = room > 1 ? call_begin_many(&redis->access->calls, room)
 			       : call_begin(&redis->access->calls);
 	if (!adding.call)
 		return TW_NO_MEMORY;
 	adding.evals = room > 1 ? adding.call->evals : &adding.call->eval;
-	adding_run_all(&adding, count);
+	adding_run(&adding, count);
 	adding.call->error = adding.error;
 	return call_end(&redis->access->calls, adding.call, adding.error.status);
 }
