@@ -130,11 +130,12 @@ void call_run(struct calls *calls, struct call *call, struct eval *evals, size_t
 
 enum tw_status call_end(struct calls *calls, struct call *call, enum tw_status status)
 {
-	for (size_t i = 0; i < call->eval_count; i++)
-		eval_free(&call->evals[i]);
-	free(call->evals);
-	call->evals = NULL;
-	call->eval_count = 0;
+	if (call->evals) {
+		for (size_t i = 0; i < call->eval_count; i++)
+			eval_free(&call->evals[i]);
+		free(call->evals);
+		call->evals = NULL;
+	}
 	if (call->record.capacity > record_kept_max)
 		buffer_free(&call->record);
 	if (call->eval.arguments.capacity > record_kept_max)

@@ -258,32 +258,6 @@ enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 	return call->eval.status;
 }
 
-/* Appends an argument of this kind. */
-static void argument_write(struct eval *eval, char kind, va_list *arguments)
-{
-	const void *bytes;
-	int64_t number;
-
-	switch (kind) {
-	case 'm':
-		eval->answers++;
-		/* fall through */
-	case 's':
-		eval_text(eval, va_arg(*arguments, const char *));
-		break;
-	case 'k':
-		bytes = va_arg(*arguments, const void *);
-		eval_argument(eval, bytes, va_arg(*arguments, size_t));
-		break;
-	default:
-		number = va_arg(*arguments, int64_t);
-		if (kind == 't' && number == recurrence_end)
-			eval_text(eval, "");
-		else
-			eval_number(eval, number);
-	}
-}
-
 enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, unsigned shard,
 			 reply_read *read, void *result, const char *kinds, ...)
 {
@@ -298,8 +272,18 @@ enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, un
 		return TW_NO_MEMORY;
 	eval_begin(&call->eval, script, &redis->space, shard);
 	va_start(arguments, kinds);
-	for (; *kinds; kinds++)
-		argument_write(&call->eval, *kinds, &arguments);
+	for (; *kinds; kinds++) {
+		if (*kinds == 'k') {
+			const void *bytes = va_arg(arguments, const void *);
+
+			eval_argument(&call->eval, bytes, va_arg(arguments, size_t));
+		} else if (*kinds == 's' || *kinds == 'm') {
+			call->eval.answers += *kinds == 'm';
+			eval_text(&call->eval, va_arg(arguments, const char *));
+		} else {
+			eval_number(&call->eval, va_arg(arguments, int64_t));
+		}
+	}
 	va_end(arguments);
 	if (script->hints)
 		eval_hint(&call->eval);
@@ -453,6 +437,7 @@ static enum tw_status cancel_again(struct tw_redis *redis, unsigned shard, const
 				   size_t key_size, bool *again)
 {
 	int64_t next_ms = recurrence_end;
+	char next[24] = "";
 	const char *entry = "";
 	struct recurrence how;
 	redisReply *reply;
@@ -470,10 +455,11 @@ static enum tw_status cancel_again(struct tw_redis *redis, unsigned shard, const
 		status = TW_NO_MEMORY;
 	else if (recurrence_read(&how, copy))
 		status = recurrence_next(&how, reply->element[0]->integer, 0, &next_ms);
+	if (next_ms != recurrence_end)
+		snprintf(next, sizeof(next), "%" PRId64, next_ms);
 	if (status == TW_OK)
-		status = redis_ask(redis, &script_cancel, shard, cancel_read, again, "kssti", key,
-				   key_size, "0", entry, next_ms,
-				   (int64_t)reply->element[0]->integer);
+		status = redis_ask(redis, &script_cancel, shard, cancel_read, again, "ksssi", key,
+				   key_size, "0", entry, next, (int64_t)reply->element[0]->integer);
 	else
 		calls_note(&redis->access->calls, status,
 			   "the next due time can't be computed here");

@@ -44,9 +44,8 @@ typedef enum tw_status reply_read(void *result, struct call *call);
 reply_read reply_take;
 /*
  * Runs the script for one shard, with an argument for each letter of `kinds`: s a text, m one that
- * begins what has an answer of its own, k bytes and their size_t size, i an int64_t, t an int64_t
- * that is a next due time or recurrence_end. `read`,
- * which may be NULL, reads the reply. Returns TW_INVALID for SHARD_REFUSED, or the call's status.
+ * begins what has an answer of its own, k bytes and their size_t size, i an int64_t. `read`, which
+ * may be NULL, reads the reply. Returns TW_INVALID for SHARD_REFUSED, or the call's status.
  */
 enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, unsigned shard,
 			 reply_read *read, void *result, const char *kinds, ...);
