@@ -57,10 +57,10 @@ for source in "$examples"/*.program.c; do
 		"$BUILD/libtimingwheel.a" -pthread
 	"$program" &
 	pid=$!
-	sleep 0.1
+	sleep 0.01
 	if kill -STOP "$pid" 2>/dev/null; then
 		sleep 0.1
-		kill -CONT "$pid"
+		kill -CONT "$pid" 2>/dev/null || :
 	fi
 	wait "$pid"
 done
