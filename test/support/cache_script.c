@@ -27,6 +27,7 @@ struct source_of {
 /* A thing that takes beside the main thread: threads, or a callback. */
 struct aside {
 	struct cache_script *script;
+	struct tw_cache *cache;
 	char name[16];
 	char step[100];
 	int threads; /* not joined yet */
@@ -305,7 +306,8 @@ static enum tw_status call_stop(struct call *call)
 		return tw_cache_stop(call->cache);
 	if (*call->words[0] == 'w')
 		return tw_stop(call->script->recorder->wheel);
-	call->script->recorder->cache = NULL;
+	if (call->script->recorder->cache)
+		call->script->recorder->cache = NULL;
 	tw_cache_destroy(call->cache);
 	return TW_OK;
 }
@@ -443,7 +445,7 @@ static struct aside *aside_named(struct cache_script *script, const char *name)
 static void *aside_run(void *argument)
 {
 	struct aside_thread *thread = argument;
-	struct call call = {.script = thread->aside->script};
+	struct call call = {.script = thread->aside->script, .cache = thread->aside->cache};
 	char step[100];
 
 	strcpy(step, thread->aside->step);
@@ -458,6 +460,9 @@ static enum tw_status call_begin(struct call *call)
 	int at = threads ? 2 : 1;
 	struct aside *aside = aside_named(call->script, call->words[at]);
 
+	aside->cache = call->cache; /* its alone, if it is destroyed there */
+	if (!strcmp(call->words[at + 1], "destroy"))
+		call->script->recorder->cache = NULL;
 	aside->step[0] = '\0';
 	for (int i = at + 1; i < call->count; i++)
 		snprintf(aside->step + strlen(aside->step),
@@ -655,7 +660,8 @@ static void make_call(struct call *call, char *text)
 	enum tw_status (*make)(struct call *) = call_number;
 	enum tw_status status;
 
-	call->cache = call->script->recorder->cache;
+	if (!call->cache)
+		call->cache = call->script->recorder->cache;
 	call->count = words_split(text, call->words, WORDS);
 	assert(call->count > 0);
 	call->key = call->count > 1 ? call->words[1] : "";

@@ -59,6 +59,7 @@ struct beside {
 	char name[TEXT / 2];
 	char step[TEXT];
 	char answer[4 * TEXT];
+	bool is_destroy; /* it destroys the wheel */
 	struct blocked_call call;
 };
 
@@ -90,6 +91,7 @@ struct call {
 	int count;
 	struct thing *thing;
 	char answer[4 * TEXT];
+	bool is_beside; /* not in the main thread */
 };
 
 static void script_fail(struct script *script, const char *format, ...)
@@ -483,7 +485,7 @@ static enum tw_status call_destroy(struct call *call)
 	if (call->thing)
 		return tw_alarm_destroy(&call->thing->alarm);
 	status = tw_destroy(call->wheel);
-	if (status == TW_OK)
+	if (status == TW_OK && !call->is_beside)
 		call->script->wheel = NULL;
 	return status;
 }
@@ -660,7 +662,8 @@ static const struct verb *make_call(struct call *call, char *text);
 static void beside_run(void *argument)
 {
 	struct beside *beside = argument;
-	struct call call = {.script = beside->script, .wheel = beside->script->wheel};
+	struct call call = {
+		.script = beside->script, .wheel = beside->script->wheel, .is_beside = true};
 
 	(void)make_call(&call, beside->step);
 	strcpy(beside->answer, call.answer);
@@ -672,6 +675,7 @@ static enum tw_status call_begin(struct call *call)
 	struct beside *beside = &script->besides[atomic_load(&script->beside_count)];
 
 	beside->script = script;
+	beside->is_destroy = call->count == 3 && !strcmp(call->words[2], "destroy");
 	strcpy(beside->name, call->words[1]);
 	for (int i = 2; i < call->count; i++)
 		strcat(strcat(beside->step, call->words[i]), " ");
@@ -703,6 +707,8 @@ static enum tw_status call_ended(struct call *call)
 	struct beside *beside = beside_of(call);
 
 	blocked_call_end(&beside->call);
+	if (beside->is_destroy)
+		call->script->wheel = NULL;
 	strcpy(call->answer, beside->answer);
 	return TW_OK;
 }

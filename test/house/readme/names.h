@@ -4,16 +4,12 @@
 #define TIMINGWHEEL_TEST_README_NAMES_H
 
 #include <assert.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include <timingwheel/cache.h>
-#include <timingwheel/cron.h>
 #include <timingwheel/redis.h>
 
 struct request {
@@ -21,17 +17,9 @@ struct request {
 	struct tw_timer retry;
 };
 
-struct connection {
-	struct tw_alarm idle;
-	struct tw_alarm write_timeout;
-	atomic_int alarms; /* not closed yet */
-	atomic_bool ended;
-};
-
 struct shop;
 
 void send_again(void *request);
-bool send_request(struct request *request);
 size_t find_user(void *database, const void *id, size_t id_size, char *user, size_t room);
 bool close_order(struct shop *shop, const void *key, size_t key_size);
 
