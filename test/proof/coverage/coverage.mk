@@ -7,8 +7,8 @@ COVERAGE_BUILD := build/coverage
 # Tests that build their own library, or run none, are left out.
 COVERAGE_OF := $(if $(filter file,$(origin TESTS)),all,some)
 COVERAGE_TESTS := $(if $(filter some,$(COVERAGE_OF)),$(TESTS),$(filter-out house/check_% \
-	house/readme_example house/man/% long/install/% redis/test_core_alone \
-	redis/test_packaging,$(TESTS_OF_ALL)))
+	house/readme_example house/test_cxx house/test_leaks house/man/% long/install/% \
+	long/packaging/% redis/test_core_alone redis/test_packaging,$(TESTS_OF_ALL)))
 # The code is not optimized, and threads share the counters; assert(), whose other branch is for
 # bugs, is left out; long tests do a part of their work, as under a sanitizer.
 # The two libraries are linked in parts, which must not contain the counters' own library.
