@@ -21,13 +21,12 @@
 	X(LIST, list, "", "show all tasks; with --dead the dead letters: tasks that failed")      \
 	X(RETRY, retry, "KEY", "make a dead letter a task again, due now")                        \
 	X(DROP, drop, "KEY", "delete a dead letter, a group's waiting tasks, or a namespace")     \
-	X(STATS, stats, "", "show the numbers of tasks; with --every a line each time")           \
+	X(STATS, stats, "", "show the numbers of tasks")                                          \
 	X(WORKERS, workers, "", "show the workers of the namespace")                              \
 	X(GROUPS, groups, "", "show the groups with the most waiting tasks")                      \
 	X(LIMITS, limits, "GROUP", "show or set limits, of the namespace or of a group")          \
 	X(WORKER, worker, "", "run due tasks until SIGTERM")                                      \
-	X(LOAD, load, "FILE", "add what list --json and limits --json have written")              \
-	X(PING, ping, "", "show how long Redis takes to reply")
+	X(LOAD, load, "FILE", "add what list --json and limits --json have written")
 
 #define COMMAND_ENUMERATOR(enumerator, name, word, help) COMMAND_##enumerator,
 enum command_name { COMMANDS(COMMAND_ENUMERATOR) COMMAND_COUNT };

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "outcome.h"
 #include "show.h"
@@ -35,7 +34,6 @@ struct load {
 	uint64_t refused;
 	int exit_code; /* the first refused line's, or the end's */
 	bool ended;    /* Redis is of no use any more */
-	bool has_terminal;
 
 	/* This is the batch. Adjacent lines of one kind share a call. */
 	struct task_line lines[BATCH];
@@ -48,25 +46,9 @@ struct load {
 	struct tw_redis_added each[BATCH];
 };
 
-static void progress_clear(const struct load *load)
-{
-	if (load->has_terminal)
-		fputs("\r\033[K", stderr);
-}
-
-static void progress_show(const struct load *load)
-{
-	if (!load->has_terminal)
-		return;
-	progress_clear(load);
-	fprintf(stderr, "twr: line %" PRIu64 ", %" PRIu64 " added, %" PRIu64 " refused",
-		load->number, load->added, load->refused);
-}
-
 /* Begins the report of a refused line. */
 static void line_refuse(struct load *load, uint64_t number, int exit_code)
 {
-	progress_clear(load);
 	fprintf(stderr, "twr: line %" PRIu64 ": ", number);
 	load->refused++;
 	if (load->exit_code == EXIT_DONE)
@@ -121,7 +103,6 @@ static void line_settle(struct load *load, size_t place, enum tw_status status)
 	} else if (!load->ended) {
 		error = error_of(load, status);
 		load->ended = true;
-		progress_clear(load);
 		load->exit_code = outcome(status, &error);
 		fprintf(stderr, "twr: line %" PRIu64 " and all later lines must be added again\n",
 			load->first);
@@ -162,7 +143,6 @@ static void batch_send(struct load *load)
 		task_line_free(&load->lines[i]);
 	load->count = 0;
 	load->bytes = 0;
-	progress_show(load);
 }
 
 /* Reads the next line, without its end. A line that is too long is cut where that shows. Returns
@@ -228,7 +208,6 @@ static void lines_add(struct load *load)
 	}
 	if (load->count)
 		batch_send(load);
-	progress_clear(load);
 	if (load->failure) {
 		fprintf(stderr, "twr: %s can't be read: %s\n", load->arguments->file,
 			strerror(load->failure));
@@ -255,7 +234,6 @@ int command_load(struct tw_redis *redis, struct arguments *arguments)
 	}
 	load->redis = redis;
 	load->arguments = arguments;
-	load->has_terminal = isatty(STDERR_FILENO);
 	load->stream = strcmp(arguments->file, "-") ? fopen(arguments->file, "rb") : stdin;
 	if (load->stream) {
 		lines_add(load);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* These tests are about files that twr writes and reads while tasks run, replies are lost, or a
- * terminal shows the progress. test_load.t has the lines themselves. */
+/* These tests are about files that twr writes and reads while tasks run, or replies are lost.
+ * test_load.t has the lines themselves. */
 #include "support/fixture.h"
 
 #include <sys/resource.h>
@@ -302,21 +302,6 @@ STORED(opened, occurrence_that_has_ended_does_not_come_back)
 	copied = find_task(fixture->redis, "a");
 	assert_int_equal(copied.due_ms, found.due_ms);
 	assert_nothing_due(fixture->redis, "a");
-}
-
-static const struct winsize screen = {.ws_row = 24, .ws_col = 80};
-
-TEST(opened, progress_is_shown_only_at_a_terminal)
-{
-	file_write("{\"key\":\"a\",\"in\":\"1h\"}\nnonsense\n{\"key\":\"b\",\"in\":\"1h\"}\n");
-	twr_environment.terminal = &screen;
-	assert_int_equal(TWR("load", path), 65);
-	assert_true(twr_said("twr: line 3, 2 added, 1 refused"));
-	assert_true(twr_said("twr: line 2: the line is not JSON"));
-	assert_true(twr_said("\033[K2 added, 1 refused\r\n"));
-	twr_environment.terminal = NULL;
-	assert_int_equal(TWR("load", path), 65);
-	assert_false(twr_said("line 3") || twr_said("\033"));
 }
 
 /* Each shard lists a dead letter, which is gone when it is to be dropped. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/program.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,16 +49,6 @@ static void environment_make(const struct program_environment *environment, char
 	variables[count] = NULL;
 }
 
-/* Runs in the child process before exec. */
-static void streams_set(const struct program *program,
-			const struct program_environment *environment)
-{
-	if (environment->terminal)
-		return;
-	dup2(program->output, 1);
-	dup2(program->output, 2);
-}
-
 void program_start(struct program *program, const struct program_environment *environment,
 		   const char *const *arguments)
 {
@@ -87,9 +74,7 @@ void program_start(struct program *program, const struct program_environment *en
 	program->output = memfd_create("output", MFD_CLOEXEC);
 	if (program->output < 0)
 		support_failed("memfd_create");
-	program->pid = environment->terminal
-			       ? forkpty(&program->terminal, NULL, NULL, environment->terminal)
-			       : fork();
+	program->pid = fork();
 	if (program->pid < 0)
 		support_failed("fork");
 	if (!program->pid) {
@@ -98,12 +83,11 @@ void program_start(struct program *program, const struct program_environment *en
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		streams_set(program, environment);
+		dup2(program->output, 1);
+		dup2(program->output, 2);
 		execve(path, words, variables);
 		_exit(127);
 	}
-	if (program->terminal)
-		(void)fcntl(program->terminal, F_SETFD, FD_CLOEXEC);
 	while (ours)
 		free(variables[--ours]);
 	free(words);
@@ -120,23 +104,9 @@ static void reap(struct program *program, int options)
 	program->pid = 0;
 }
 
-/* Moves the terminal's output, whose buffer is small, to the file. */
-static void terminal_read(struct program *program)
-{
-	struct pollfd ready = {.fd = program->terminal, .events = POLLIN};
-	char bytes[4096];
-	ssize_t got;
-
-	while (program->terminal && poll(&ready, 1, 0) > 0 &&
-	       (got = read(program->terminal, bytes, sizeof(bytes))) > 0)
-		if (write(program->output, bytes, (size_t)got) != got)
-			support_failed("write");
-}
-
 int program_wait(struct program *program)
 {
 	for (int i = 0; program->pid && i < 150000; i++) {
-		terminal_read(program);
 		reap(program, WNOHANG);
 		if (program->pid)
 			wait_for(2 * TW_MILLISECOND);
@@ -153,7 +123,6 @@ const char *program_text(struct program *program)
 	ssize_t got;
 	size_t size;
 
-	terminal_read(program);
 	/* lseek would move the offset at which the program writes. */
 	if (fstat(program->output, &status))
 		support_failed("fstat");
@@ -186,8 +155,6 @@ void program_end(struct program *program)
 		kill(program->pid, SIGKILL);
 		reap(program, 0);
 	}
-	if (program->terminal)
-		close(program->terminal);
 	close(program->output);
 	free(program->text);
 	program->text = NULL;

@@ -5,13 +5,11 @@
 
 #include <stdbool.h>
 
-#include <sys/ioctl.h>
 #include <sys/types.h>
 
 struct program {
 	pid_t pid;     /* 0 once it has been reaped */
 	int output;    /* a file in memory with both its streams */
-	int terminal;  /* the other side of its terminal, or 0 */
 	int exit_code; /* 128 + signal if a signal ended it; 0 while it runs */
 	char *text;    /* the last result of program_text() */
 };
@@ -25,8 +23,6 @@ struct program_environment {
 	const char *url;
 	const char *name_space;
 	const char *password;
-	/* If not NULL, its streams are a terminal of this size. */
-	const struct winsize *terminal;
 };
 
 void program_start(struct program *program, const struct program_environment *environment,
