@@ -58,7 +58,7 @@ $(BUILD)/twr: $(REDIS_PROGRAM_OBJECTS) $(BUILD)/$(REDIS_STATIC_LIB) $(BUILD)/$(S
 
 # As in the core, tests and benches see the inner names. Some parts are the program's alone.
 $(BUILD)/test/redis/all: $(call objects_in_all,redis) $(addprefix $(BUILD)/src/twr/,when.o \
-	base64.o task_line.o)
+	task_line.o)
 REDIS_TESTS_APART := $(addprefix $(BUILD)/test/,$(filter redis/%,$(TESTS_APART)))
 $(REDIS_TESTS_APART): %: %.o
 $(BUILD)/test/redis/all $(REDIS_TESTS_APART): $(TEST_MAIN) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) \
@@ -86,7 +86,7 @@ $(BUILD)/test/redis/test_program_faults: | $(BUILD)/test/redis/twr_faults
 
 # The pages, in the test's own process and by its clock.
 $(BUILD)/test/redis/test_pages_faults: $(BUILD)/test/faults/pages.o $(addprefix \
-	$(BUILD)/src/twr/,base64.o board.o figures.o host_name.o listener.o page.o \
+	$(BUILD)/src/twr/,board.o figures.o host_name.o listener.o page.o \
 	pages.o show.o task_line.o when.o)
 $(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,clock_gettime \
 	tw_redis_get_groups)

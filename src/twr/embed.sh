@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Prints a C file with the page and its policy (page.h): embed.sh FILE. In numbers, for compilers
+# Prints a C file with the page and its policy (pages.h): embed.sh FILE. In numbers, for compilers
 # need not take strings of that length.
 
 # digest NAME: of what is in the element, as the policy of a page has it
@@ -16,7 +16,7 @@ digest()
 }
 
 page=$1
-echo '#include "twr/page.h"'
+echo '#include "twr/pages.h"'
 printf '\nconst char page_html[] = {\n'
 od -An -v -tu1 "$page" | sed 's/ *\([0-9][0-9]*\)/\1,/g; s/^/	/'
 printf '};\nconst size_t page_html_size = sizeof(page_html);\n'

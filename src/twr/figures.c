@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base64.h"
 #include "show.h"
+#include "task_line.h"
 #include "when.h"
 
 enum figure_kind {
@@ -21,7 +21,8 @@ enum figure_kind {
 	RATE,    /* char[] */
 	SECONDS, /* tw_duration */
 	TIME,    /* int64_t, milliseconds since 1970, or 0 */
-	TEXT     /* char[], last in a line of text */
+	TEXT,    /* char[], last in a line of text */
+	HISTOGRAM
 };
 
 struct figure {
@@ -41,6 +42,7 @@ struct figure {
 #define GROUP(kind, member) FIGURES_OF_GROUP, kind, offsetof(struct tw_redis_group_stats, member)
 #define REPORT(kind, member) FIGURES_OF_WORKERS, kind, offsetof(struct tw_redis_worker_info, member)
 #define LIMITS(kind, member) FIGURES_OF_LIMITS, kind, offsetof(struct limit_figures, member)
+#define TIMES(member) FIGURES_OF_TIMES, HISTOGRAM, offsetof(struct tw_redis_worker_stats, member)
 #define ANSWERS(class) FIGURES_OF_HOST, COUNT, offsetof(struct tw_redis_host_stats, answers[class])
 /* These are rows of the lists of counts. */
 #define RUN_METRIC_counter(field) #field "_total"
@@ -115,7 +117,10 @@ static const struct figure table[] = {
 	 "Time since the start of the worker.", NULL},
 	{"loop_age_s", WORKER(SECONDS, stats.turned), "loop_age_seconds", "gauge",
 	 "Time since the last pass of the worker's loop.", NULL} TW_REDIS_WORKER_COUNTS(LOOP)
-		TW_REDIS_NAMESPACE_COUNTS(RUN)};
+		TW_REDIS_NAMESPACE_COUNTS(RUN),
+	{NULL, TIMES(lateness), "lateness_seconds", "histogram",
+	 "Time from the due time of a task to the start of its run.", NULL},
+	{NULL, TIMES(duration), "duration_seconds", "histogram", "Duration of runs.", NULL}};
 enum { FIGURES = sizeof(table) / sizeof(table[0]) };
 _Static_assert(TW_REDIS_ANSWERS == 6, "each class of answers has a figure");
 _Static_assert(TW_REDIS_HOST_NAME_MAX <= TW_REDIS_GROUP_MAX, "a host has room");
@@ -257,7 +262,7 @@ void figures_row(enum figure_scope scope, const void *of, bool json)
 
 /* ---- As metrics ---- */
 
-void metric_head(FILE *out, const char *name, const char *type, const char *help)
+static void metric_head(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# HELP twr_%s %s\n# TYPE twr_%s %s\n", name, help, name, type);
 }
@@ -286,11 +291,13 @@ static double metric_of(const struct figure *figure, const struct figure_row *ro
 	return figure->kind == FLAG ? number != 0 : (double)number;
 }
 
-static void row_write(FILE *out, const struct figure *figure, const struct figure_row *row)
+/* Writes the metric's name, which ends with `part`, and the row's labels. A bucket has a bound. */
+static void sample_begin(FILE *out, const struct figure *figure, const struct figure_row *row,
+			 const char *part, const char *bound)
 {
 	const char *before = "{";
 
-	fprintf(out, "twr_%s", figure->metric);
+	fprintf(out, "twr_%s%s", figure->metric, part);
 	if (row->name_space) {
 		fprintf(out, "{namespace=\"%s\"", row->name_space);
 		before = ",";
@@ -306,7 +313,41 @@ static void row_write(FILE *out, const struct figure *figure, const struct figur
 		fprintf(out, "%s%s", before, figure->label);
 		before = ",";
 	}
-	fprintf(out, "%s %.15g\n", *before == ',' ? "}" : "", metric_of(figure, row));
+	if (bound) {
+		fprintf(out, "%sle=\"%s\"", before, bound);
+		before = ",";
+	}
+	fputs(*before == ',' ? "} " : " ", out);
+}
+
+static void histogram_write(FILE *out, const struct figure *figure, const struct figure_row *row)
+{
+	const struct tw_redis_histogram *histogram = place_of(figure, row->of);
+	uint64_t count = 0;
+	char bound[24];
+
+	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++) {
+		count += histogram->counts[i];
+		snprintf(bound, sizeof(bound), i < TW_REDIS_BUCKETS - 1 ? "%g" : "+Inf",
+			 (double)tw_redis_bucket_bound(i) / TW_SECOND);
+		sample_begin(out, figure, row, "_bucket", bound);
+		fprintf(out, "%" PRIu64 "\n", count);
+	}
+	sample_begin(out, figure, row, "_sum", NULL);
+	fprintf(out, "%" PRIu64 ".%06" PRIu64 "\n", histogram->total_us / 1000000,
+		histogram->total_us % 1000000);
+	sample_begin(out, figure, row, "_count", NULL);
+	fprintf(out, "%" PRIu64 "\n", count);
+}
+
+static void row_write(FILE *out, const struct figure *figure, const struct figure_row *row)
+{
+	if (figure->kind == HISTOGRAM) {
+		histogram_write(out, figure, row);
+		return;
+	}
+	sample_begin(out, figure, row, "", NULL);
+	fprintf(out, "%.15g\n", metric_of(figure, row));
 }
 
 void figures_metrics(FILE *out, enum figure_scope scope, const struct figure_row *rows,

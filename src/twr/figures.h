@@ -18,6 +18,7 @@
 enum figure_scope {
 	FIGURES_OF_TASKS,   /* struct task_figures */
 	FIGURES_OF_RUNS,    /* struct tw_redis_worker_stats of a namespace */
+	FIGURES_OF_TIMES,   /* its histograms, which are metrics alone */
 	FIGURES_OF_WORKER,  /* struct worker_figures */
 	FIGURES_OF_GROUP,   /* struct tw_redis_group_stats */
 	FIGURES_OF_HOST,    /* struct tw_redis_host_stats */
@@ -68,8 +69,5 @@ void figures_row(enum figure_scope scope, const void *of, bool json);
 /* Writes the rows' metrics, in the format of Prometheus. */
 void figures_metrics(FILE *out, enum figure_scope scope, const struct figure_row *rows,
 		     size_t count);
-
-/* Writes "# HELP" and "# TYPE" of a metric. */
-void metric_head(FILE *out, const char *name, const char *type, const char *help);
 
 #endif

@@ -15,30 +15,28 @@
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <microhttpd.h>
 
 #include "host_name.h"
-#include "page.h"
 #include "pages.h"
 
-enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 5, REQUEST_MAX = 16 * 1024, BACKLOG = 64 };
-enum { NAME_MAX_SIZE = 256 };
+enum { CONNECTIONS_MAX = 64, SILENCE_SECONDS = 5, REQUEST_MAX = 16 * 1024, NAME_MAX_SIZE = 256 };
 
 struct listener {
-	/* These are constant while it serves. */
+	/* These are constant while it answers. */
 	const struct listener_options *options;
-	struct board *board;
 	char host[NAME_MAX_SIZE];     /* the address's host, without brackets */
 	char name[NAME_MAX_SIZE + 8]; /* the address, with its real port */
-	int descriptor;               /* -1 once the daemon has it */
 	struct MHD_Daemon *daemon;
+
+	struct board *_Atomic board; /* NULL until the worker runs */
 };
 
 /* ---- The address ---- */
@@ -69,64 +67,6 @@ bool listen_address_is_valid(const char *address)
 	const char *port = address_split(address, host);
 
 	return port && strlen(port) <= 5 && strtol(port, NULL, 10) <= UINT16_MAX;
-}
-
-/* Returns a socket that listens, or -1 with errno. */
-static int address_listen(const struct addrinfo *address)
-{
-	int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	const int yes = 1;
-	int error;
-
-	if (descriptor < 0)
-		return -1;
-	setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (!bind(descriptor, address->ai_addr, address->ai_addrlen) &&
-	    !listen(descriptor, BACKLOG))
-		return descriptor;
-	error = errno;
-	close(descriptor);
-	errno = error;
-	return -1;
-}
-
-static void name_write(struct listener *listener)
-{
-	const char *given = listener->options->address;
-	struct sockaddr_storage address = {0};
-	socklen_t size = sizeof(address);
-	char port[8] = "?";
-
-	getsockname(listener->descriptor, (struct sockaddr *)&address, &size);
-	getnameinfo((struct sockaddr *)&address, size, NULL, 0, port, sizeof(port), NI_NUMERICSERV);
-	snprintf(listener->name, sizeof(listener->name), "%.*s:%s",
-		 (int)(strrchr(given, ':') - given), given, port);
-}
-
-/* Listens. Returns NULL, or the reason why it cannot. */
-static const char *listener_listen(struct listener *listener)
-{
-	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-				       .ai_socktype = SOCK_STREAM};
-	const char *port = address_split(listener->options->address, listener->host);
-	struct addrinfo *found;
-	int error;
-
-	assert(port);
-	error = getaddrinfo(listener->host, port, &hints, &found);
-	if (error)
-		return gai_strerror(error);
-	for (struct addrinfo *at = found; at; at = at->ai_next) {
-		listener->descriptor = address_listen(at);
-		if (listener->descriptor >= 0)
-			break;
-	}
-	error = errno;
-	freeaddrinfo(found);
-	if (listener->descriptor < 0)
-		return strerror(error);
-	name_write(listener);
-	return NULL;
 }
 
 /* ---- Methods and hosts ---- */
@@ -161,7 +101,10 @@ static bool host_is_allowed(const struct listener *listener, struct MHD_Connecti
 	       host_name_is_ours(search.host, listener->host, options->hosts, options->host_count);
 }
 
+/* The answers are made of the board, which is NULL until the worker runs. */
 struct answer {
+	const struct listener *listener;
+	struct board *board;
 	unsigned status;
 	const char *type;
 	char *text; /* malloc'ed; NULL without memory */
@@ -174,59 +117,58 @@ static void answer_plainly(struct answer *answer, unsigned status, const char *t
 	answer->text = strdup(text);
 }
 
-static void answer_page(const struct listener *listener, struct answer *answer)
+static void answer_page(struct answer *answer)
 {
-	(void)listener;
 	answer->type = "text/html; charset=utf-8";
 	answer->text = strndup(page_html, page_html_size);
 }
 
-static void answer_status(const struct listener *listener, struct answer *answer)
+static void answer_status(struct answer *answer)
 {
-	board_look(listener->board);
+	board_look(answer->board);
 	answer->type = "application/json";
-	answer->text = pages_status(listener->board);
-	board_leave(listener->board);
+	answer->text = pages_status(answer->board);
+	board_leave(answer->board);
 }
 
-static void answer_metrics(const struct listener *listener, struct answer *answer)
+static void answer_metrics(struct answer *answer)
 {
-	board_look(listener->board);
+	board_look(answer->board);
 	answer->type = "text/plain; version=0.0.4; charset=utf-8";
-	answer->text = pages_metrics(listener->board);
-	board_leave(listener->board);
+	answer->text = pages_metrics(answer->board);
+	board_leave(answer->board);
 }
 
-static void answer_health(const struct listener *listener, struct answer *answer)
+static void answer_health(struct answer *answer)
 {
 	struct tw_redis_worker_stats stats;
 
-	tw_redis_worker_get_stats(listener->board->worker, NULL, &stats);
-	if (stats.turned <= listener->options->health_limit)
+	tw_redis_worker_get_stats(answer->board->worker, NULL, &stats);
+	if (stats.turned <= answer->listener->options->health_limit)
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
 		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
 			       "the worker's loop is stuck\n");
 }
 
-static void answer_readiness(const struct listener *listener, struct answer *answer)
+static void answer_readiness(struct answer *answer)
 {
-	struct board *board = listener->board;
+	struct board *board = answer->board;
 	char reason[sizeof(board->failure.text) + 32] = "the worker is stopping\n";
 
-	board_look(listener->board);
+	board_look(board);
 	if (!atomic_load_explicit(&board->stopping, memory_order_relaxed))
 		snprintf(reason, sizeof(reason), "Redis is unavailable: %s\n", board->failure.text);
 	if (board_is_ready(board))
 		answer_plainly(answer, MHD_HTTP_OK, "ok\n");
 	else
 		answer_plainly(answer, MHD_HTTP_SERVICE_UNAVAILABLE, reason);
-	board_leave(listener->board);
+	board_leave(board);
 }
 
 static const struct {
 	const char *path;
-	void (*answer)(const struct listener *listener, struct answer *answer);
+	void (*answer)(struct answer *answer);
 	bool any_host; /* probes name the address of a container, or no host */
 } routes[] = {{"/", answer_page, false},
 	      {"/status.json", answer_status, false},
@@ -292,7 +234,12 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 				      const char *data, size_t *data_size, void **state)
 {
 	const struct listener *listener = argument;
-	struct answer answer = {.status = MHD_HTTP_OK};
+	struct answer answer = {
+		.listener = listener,
+		/* acquire: pairs with the release in listener_serve() */
+		.board = atomic_load_explicit(&listener->board, memory_order_acquire),
+		.status = MHD_HTTP_OK,
+	};
 	size_t route = route_find(path);
 	bool any_host = route < ROUTES && routes[route].any_host;
 
@@ -308,12 +255,63 @@ static enum MHD_Result request_answer(void *argument, struct MHD_Connection *con
 			       "only GET and HEAD are allowed\n");
 	else if (route == ROUTES)
 		answer_plainly(&answer, MHD_HTTP_NOT_FOUND, "there is no such page\n");
+	else if (!answer.board)
+		answer_plainly(&answer, MHD_HTTP_SERVICE_UNAVAILABLE, "the worker is starting\n");
 	else
-		routes[route].answer(listener, &answer);
+		routes[route].answer(&answer);
 	return answer_send(connection, &answer);
 }
 
 /* ---- The calls ---- */
+
+/* Listens at the address. Returns false with errno if it cannot. */
+static bool address_listen(struct listener *listener, const struct addrinfo *address)
+{
+	unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION;
+
+	if (address->ai_family == AF_INET6)
+		flags |= MHD_USE_DUAL_STACK;
+	listener->daemon = MHD_start_daemon(
+		flags, 0, NULL, NULL, request_answer, listener, MHD_OPTION_SOCK_ADDR,
+		address->ai_addr, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_END);
+	return listener->daemon;
+}
+
+static void name_write(struct listener *listener)
+{
+	const char *given = listener->options->address;
+	unsigned port = MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+
+	snprintf(listener->name, sizeof(listener->name), "%.*s:%u",
+		 (int)(strrchr(given, ':') - given), given, port);
+}
+
+/* Listens. Returns NULL, or the reason why it cannot. */
+static const char *listener_listen(struct listener *listener)
+{
+	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+				       .ai_socktype = SOCK_STREAM};
+	const char *port = address_split(listener->options->address, listener->host);
+	struct addrinfo *found;
+	struct addrinfo *at;
+	int error;
+
+	assert(port);
+	error = getaddrinfo(listener->host, port, &hints, &found);
+	if (error)
+		return gai_strerror(error);
+	at = found;
+	while (at && !address_listen(listener, at))
+		at = at->ai_next;
+	error = errno;
+	freeaddrinfo(found);
+	if (!at)
+		return strerror(error);
+	name_write(listener);
+	return NULL;
+}
 
 struct listener *listener_open(const struct listener_options *options)
 {
@@ -322,7 +320,6 @@ struct listener *listener_open(const struct listener_options *options)
 
 	if (listener) {
 		listener->options = options;
-		listener->descriptor = -1;
 		failure = listener_listen(listener);
 	}
 	if (!failure)
@@ -337,27 +334,16 @@ const char *listener_name(const struct listener *listener)
 	return listener->name;
 }
 
-bool listener_serve(struct listener *listener, struct board *board)
+void listener_serve(struct listener *listener, struct board *board)
 {
-	listener->board = board;
-	listener->daemon = MHD_start_daemon(
-		MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
-		request_answer, listener, MHD_OPTION_LISTEN_SOCKET, listener->descriptor,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_END);
-	if (listener->daemon)
-		listener->descriptor = -1;
-	return listener->daemon;
+	/* release: publishes *board; pairs with the acquire in request_answer() */
+	atomic_store_explicit(&listener->board, board, memory_order_release);
 }
 
 void listener_close(struct listener *listener)
 {
 	if (!listener)
 		return;
-	if (listener->daemon)
-		MHD_stop_daemon(listener->daemon);
-	if (listener->descriptor >= 0)
-		close(listener->descriptor);
+	MHD_stop_daemon(listener->daemon);
 	free(listener);
 }

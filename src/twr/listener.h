@@ -23,13 +23,13 @@ struct listener_options {
 
 struct listener;
 
-/* Listens, and answers no request yet. Returns NULL after a message on stderr if it cannot. The
- * options' strings must outlive it. */
+/* Listens, and answers that the worker is starting. Returns NULL after a message on stderr if it
+ * cannot. The options' strings must outlive it. */
 struct listener *listener_open(const struct listener_options *options);
 /* Returns "127.0.0.1:9464", with its real port. */
 const char *listener_name(const struct listener *listener);
-/* Answers requests from the board from now on. Returns false without memory or threads. */
-bool listener_serve(struct listener *listener, struct board *board);
+/* Answers requests from the board from now on. */
+void listener_serve(struct listener *listener, struct board *board);
 /* Ends the listener, which may be NULL. Then the board may be freed. */
 void listener_close(struct listener *listener);
 

@@ -6,19 +6,12 @@
  */
 #include "pages.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { ROWS_MAX = TW_REDIS_SOURCES_MAX * BOARD_GROUPS };
 _Static_assert((int)BOARD_HOSTS <= (int)ROWS_MAX, "hosts have room");
 
 /* ---- Metrics ---- */
-
-/* Returns the label of the namespace's metrics, or NULL. */
-static const char *label_of(const struct board *board, size_t space)
-{
-	return board->space_count > 1 ? board->spaces[space].name : NULL;
-}
 
 /* Sets the board's rows of the scope, each with its namespace, and returns their number. What Redis
  * counts has none while it does not answer. */
@@ -38,7 +31,7 @@ static size_t rows_of(const struct board *board, enum figure_scope scope,
 					 .name_space = space->name,
 					 .now_ms = space->tasks.stats.now_ms};
 
-		if (scope == FIGURES_OF_RUNS)
+		if (scope == FIGURES_OF_RUNS || scope == FIGURES_OF_TIMES)
 			row.of = &space->runs;
 		if (scope != FIGURES_OF_GROUP)
 			rows[count++] = row;
@@ -60,53 +53,6 @@ static void write_rows(FILE *out, const struct board *board, enum figure_scope s
 	figures_metrics(out, scope, rows, count);
 }
 
-/* Writes "twr_NAME_PART{namespace="SPACE",le="BOUND"} ", without what is NULL. */
-static void write_name(FILE *out, const char *name, const char *part, const char *space,
-		       const char *bound)
-{
-	fprintf(out, "twr_%s_%s", name, part);
-	if (space || bound)
-		fputc('{', out);
-	if (space)
-		fprintf(out, "namespace=\"%s\"%s", space, bound ? "," : "");
-	if (bound)
-		fprintf(out, "le=\"%s\"", bound);
-	fputs(space || bound ? "} " : " ", out);
-}
-
-static void write_histogram(FILE *out, const char *name, const char *space,
-			    const struct tw_redis_histogram *histogram)
-{
-	uint64_t count = 0;
-	char bound[24];
-
-	for (unsigned i = 0; i < TW_REDIS_BUCKETS; i++) {
-		count += histogram->counts[i];
-		snprintf(bound, sizeof(bound), i < TW_REDIS_BUCKETS - 1 ? "%g" : "+Inf",
-			 (double)tw_redis_bucket_bound(i) / TW_SECOND);
-		write_name(out, name, "bucket", space, bound);
-		fprintf(out, "%" PRIu64 "\n", count);
-	}
-	write_name(out, name, "sum", space, NULL);
-	fprintf(out, "%" PRIu64 ".%06" PRIu64 "\n", histogram->total_us / 1000000,
-		histogram->total_us % 1000000);
-	write_name(out, name, "count", space, NULL);
-	fprintf(out, "%" PRIu64 "\n", count);
-}
-
-static void write_histograms(FILE *out, const struct board *board)
-{
-	metric_head(out, "lateness_seconds", "histogram",
-		    "Time from the due time of a task to the start of its run.");
-	for (size_t i = 0; i < board->space_count; i++)
-		write_histogram(out, "lateness_seconds", label_of(board, i),
-				&board->spaces[i].runs.lateness);
-	metric_head(out, "duration_seconds", "histogram", "Duration of runs.");
-	for (size_t i = 0; i < board->space_count; i++)
-		write_histogram(out, "duration_seconds", label_of(board, i),
-				&board->spaces[i].runs.duration);
-}
-
 char *pages_metrics(const struct board *board)
 {
 	const struct figure_row worker = {.of = &board->figures};
@@ -122,7 +68,7 @@ char *pages_metrics(const struct board *board)
 	write_rows(out, board, FIGURES_OF_GROUP);
 	write_rows(out, board, FIGURES_OF_RUNS);
 	write_rows(out, board, FIGURES_OF_HOST);
-	write_histograms(out, board);
+	write_rows(out, board, FIGURES_OF_TIMES);
 	failed = ferror(out);
 	failed |= fclose(out) != 0;
 	if (failed) {

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "when.h"
-#include "base64.h"
 #include "task_line.h"
 
 static const char *const end_names[] = {

@@ -9,8 +9,8 @@
 #include <strings.h>
 
 #include "outcome.h"
-#include "base64.h"
 #include "show.h"
+#include "task_line.h"
 #include "when.h"
 
 /* Reads one byte above the limit, so that a body that is too large is refused, not cut. */

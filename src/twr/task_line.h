@@ -57,6 +57,9 @@ extern const char *const method_names[]; /* enum tw_redis_method */
  * is not there. */
 bool name_read(const char *name, const char *const *names, unsigned *value);
 
+/* Sets `name` to the bytes if they are UTF-8, and otherwise name_base64 to their base64 (RFC 4648,
+ * with + and /, padded). */
+void json_set_bytes(json_t *object, const char *name, const void *bytes, size_t size);
 /* Returns a listed task or dead letter as an object, or NULL without memory. */
 json_t *task_line_write(const struct tw_redis_info *info);
 

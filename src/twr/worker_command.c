@@ -114,11 +114,11 @@ static int pages_serve(struct pages *pages, struct tw_redis_worker *worker,
 	if (!pages->listener)
 		return EXIT_DONE;
 	status = board_start(&pages->board, worker, &arguments->redis, &arguments->worker, &error);
-	if (status == TW_OK && !listener_serve(pages->listener, pages->board))
-		status = TW_SYSTEM;
-	if (status == TW_OK)
-		fprintf(stderr, "twr: listens on http://%s/\n", listener_name(pages->listener));
-	return outcome(status, &error);
+	if (status != TW_OK)
+		return outcome(status, &error);
+	listener_serve(pages->listener, pages->board);
+	fprintf(stderr, "twr: listens on http://%s/\n", listener_name(pages->listener));
+	return EXIT_DONE;
 }
 
 static void pages_end(struct pages *pages)

@@ -26,7 +26,7 @@ FUZZ_INPUTS := $(FUZZ_ALL:%=$(FUZZ_BUILD)/inputs_%)
 # These are linked with each target; the second list is compiled for the fuzzer.
 FUZZ_PARTS := $(LIB_OBJECTS) $(TEST_SUPPORT) $(FUZZ_BUILD)/aborts.o
 FUZZ_REDIS_PARTS := $(filter-out %/stream.o,$(REDIS_OBJECTS)) $(addprefix $(BUILD)/, \
-	$(addprefix src/twr/,base64.o host_name.o task_line.o when.o) \
+	$(addprefix src/twr/,host_name.o task_line.o when.o) \
 	$(addprefix test/,redis/support/calls.o model/fuzz/false_stream.o \
 	model/fuzz/lines.o))
 fuzz_objects = $(patsubst $(BUILD)/%,$(FUZZ_BUILD)/objects/%,$(1))
