@@ -9,14 +9,14 @@
 #include "support/recorder.h"
 #include "model/trial.h"
 
-enum { OPERATIONS = TEST_SHARE_OF(60000) };
+enum { OPERATIONS = TEST_SHARE_OF(60000), OPERATIONS_BY_HANDLE = TEST_SHARE_OF(30000) };
 
 static void run_trial(const struct trial_setting *setting, uint64_t stream)
 {
 	static struct trial trial;
 
 	trial_begin(&trial, setting, random_from(seed_choose(), stream));
-	trial_run(&trial, OPERATIONS);
+	trial_run(&trial, setting->is_of_handles ? OPERATIONS_BY_HANDLE : OPERATIONS);
 	trial_end(&trial);
 	if (trial.wrong[0] != '\0')
 		fail_msg("SEED=%" PRIu64 ", stream %" PRIu64 ", %s, %zu slots, %" PRIu32
@@ -53,4 +53,17 @@ TEST(trials, every_event_is_as_the_model_says)
 {
 	for (uint64_t stream = 0; stream < 2; stream++)
 		run_trial(*state, stream);
+}
+
+TEST(ordered, every_event_of_handles_is_as_the_model_says)
+{
+	const struct variant *variant = *state;
+	const struct trial_setting setting = {.layout = variant->layout,
+					      .slots = 10,
+					      .keys = 1,
+					      .longest_advance = 300,
+					      .is_of_handles = true,
+					      .has_owner = variant->drive == TW_DRIVE_THREAD};
+
+	run_trial(&setting, 1);
 }

@@ -182,7 +182,7 @@ fallbacks_pass_the_tests()
 {
 	build fallbacks_pass_the_tests CPPFLAGS='-include test/long/builds/no_linux.h' test \
 		TESTS='base/test_pages base/test_slab model/test_model \
-		model/test_handle_model runtime/test_go_zero faults/test_threads_faults \
+		runtime/test_go_zero faults/test_threads_faults \
 		runtime/test_tasks cache/test_cache cache/test_pins'
 }
 
