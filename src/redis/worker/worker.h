@@ -20,6 +20,8 @@
 #include "run.h"
 #include "targets.h"
 
+enum { TURN_BYTES_MAX = 512 * 1024 };
+
 /* A step is what a turn does for a shard. */
 enum step_kind {
 	STEP_FINISH, /* reports ended runs */
@@ -33,12 +35,11 @@ enum step_kind {
 /* A step is an eval for a shard. It is under way from its turn until the eval has ended, which may
  * be many turns later. */
 struct step {
-	enum step_kind kind;
+	enum step_kind kind; /* constant, like the shard */
 	struct worker_shard *shard;
 	struct list link;  /* in the list of steps under way */
 	tw_duration begun; /* monotonic */
 	bool under_way;
-	bool posted; /* the router has the eval */
 	struct eval eval;
 	struct tw_redis_error error; /* why it failed */
 	struct list leases;
@@ -143,11 +144,10 @@ struct tw_redis_worker {
 	struct trouble failure; /* a script fails; the others go on */
 	struct feed feeds[FEEDS];
 	uint64_t random;
-	size_t held;        /* runs of all sources that have not been reported */
-	size_t turn_bytes;  /* about the most bytes of all claims of a turn; 0 before the first */
-	size_t bytes_left;  /* what claims may still bring in this turn */
-	size_t read_bytes;  /* the bytes that they brought in this turn */
-	bool claim_is_lost; /* a claim's reply was lost */
+	size_t held; /* runs of all sources that have not been reported */
+	/* About the most bytes of a turn's claims; less after a lost reply, more after others. */
+	size_t turn_bytes;
+	size_t bytes_left; /* what claims may still bring in this turn */
 	/* These counts are the worker's, not a source's; the others are 0. */
 	struct tw_redis_worker_stats stats;
 	bool stopping; /* it claims nothing more */

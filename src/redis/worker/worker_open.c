@@ -108,6 +108,7 @@ static enum tw_status worker_build(struct tw_redis_worker *worker, struct tw_red
 	enum tw_status status;
 
 	list_init(&worker->asked);
+	worker->turn_bytes = TURN_BYTES_MAX;
 	status = tw_create(&worker->wheel, tick, TICKS, nothing_expires, &by_caller);
 	if (status != TW_OK)
 		goto no_wheel;

@@ -56,6 +56,10 @@ static enum tw_status shards_create(struct source *source)
 		shard->slot = space_slot(&source->redis->space, i);
 		list_init(&shard->leases);
 		run_list_init(&shard->ends);
+		for (int kind = 0; kind < STEP_KINDS; kind++) {
+			shard->steps[kind].kind = (enum step_kind)kind;
+			shard->steps[kind].shard = shard;
+		}
 	}
 	return TW_OK;
 }

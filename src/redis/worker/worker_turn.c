@@ -36,9 +36,7 @@
 #include "base/clock.h"
 
 enum { AHEAD_BATCHES = 10 };
-/* These are bytes: of a turn's claims at most, of a claim at least, of one for large records, and
- * of a record that is large. */
-static const size_t turn_bytes_max = (size_t)512 * 1024;
+/* These are bytes: of a claim at least, of one for large records, and of a record that is large. */
 static const size_t claim_bytes_least = (size_t)8 * 1024;
 static const size_t claim_bytes_large = (size_t)128 * 1024;
 static const size_t record_large = (size_t)16 * 1024;
@@ -49,10 +47,7 @@ static struct step *step_begin(struct worker_shard *shard, enum step_kind kind)
 	struct tw_redis_worker *worker = shard->source->worker;
 	struct step *step = &shard->steps[kind];
 
-	step->kind = kind;
-	step->shard = shard;
 	step->under_way = true;
-	step->posted = false;
 	step->begun = clock_read_real(CLOCK_MONOTONIC);
 	shard->asked += kind < STEP_OF_SHARDS;
 	list_append(&worker->asked, &step->link);
@@ -229,13 +224,23 @@ static void step_takes(struct tw_redis_worker *worker)
 	}
 }
 
+/* Sets the most bytes of a turn's claims. */
+static void turn_resize(struct tw_redis_worker *worker, size_t bytes)
+{
+	worker->turn_bytes = bytes < claim_bytes_least ? claim_bytes_least
+			     : bytes < TURN_BYTES_MAX  ? bytes
+						       : TURN_BYTES_MAX;
+}
+
 static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 {
 	bool unknown = step->eval.status == TW_REDIS_OUTCOME_UNKNOWN;
 
 	/* A reply that could not be read means that tasks were taken, too. */
 	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
-	worker->claim_is_lost |= unknown;
+	/* The reply may have been too large for its way. */
+	if (unknown)
+		turn_resize(worker, worker->turn_bytes / 4);
 	shard_look_in(step->shard, 0);
 }
 
@@ -282,7 +287,7 @@ static void claim_take(struct tw_redis_worker *worker, struct step *step)
 	step->shard->is_large = batch->shown.count
 					? batch->bytes / batch->shown.count > record_large
 					: !batch->next;
-	worker->read_bytes += batch->bytes;
+	turn_resize(worker, worker->turn_bytes + batch->bytes / 8);
 	source->stats.claims++;
 	source->stats.claimed += batch->shown.count;
 	source->stats.skipped += batch->skipped;
@@ -409,9 +414,11 @@ static void step_present(struct source *source)
 		present_write(source, &step_begin(shard, STEP_PRESENT)->eval);
 }
 
-static void steps_begin(struct tw_redis_worker *worker)
+/* Returns the evals of the steps that begin. Each is tried once: what fails comes back later. */
+static struct eval *steps_begin(struct tw_redis_worker *worker)
 {
-	const struct list *last = worker->asked.previous;
+	struct list *last = worker->asked.previous;
+	struct eval *evals = NULL;
 
 	for (size_t i = 0; i < worker->source_count; i++) {
 		shards_look(&worker->sources[i]);
@@ -421,26 +428,14 @@ static void steps_begin(struct tw_redis_worker *worker)
 	/* No turn is made for it. */
 	for (size_t i = 0; i < worker->source_count && worker->asked.previous != last; i++)
 		step_present(&worker->sources[i]);
-}
-
-/* Returns the evals of the steps that have begun. Each is tried once: what fails comes back
- * later. */
-static struct eval *evals_gather(struct tw_redis_worker *worker)
-{
-	struct eval *first = NULL;
-	struct eval **last = &first;
-
-	for (struct list *at = worker->asked.next; at != &worker->asked; at = at->next) {
+	for (struct list *at = worker->asked.previous; at != last; at = at->previous) {
 		struct step *step = list_entry(at, struct step, link);
 
-		if (step->posted)
-			continue;
-		step->posted = true;
 		step->eval.error = &step->error;
-		*last = &step->eval;
-		last = &step->eval.next;
+		step->eval.next = evals;
+		evals = &step->eval;
 	}
-	return first;
+	return evals;
 }
 
 /* Moves the steps that have ended to the list. */
@@ -483,31 +478,11 @@ static bool steps_end(struct tw_redis_worker *worker)
 	return any;
 }
 
-/* Makes the next claims smaller if a reply was lost, else larger by what came. */
-static void turn_resize(struct tw_redis_worker *worker)
-{
-	if (!worker->turn_bytes)
-		worker->turn_bytes = turn_bytes_max;
-	else if (worker->claim_is_lost)
-		worker->turn_bytes /= 4;
-	else
-		worker->turn_bytes += worker->read_bytes / 8;
-	if (worker->turn_bytes < claim_bytes_least)
-		worker->turn_bytes = claim_bytes_least;
-	if (worker->turn_bytes > turn_bytes_max)
-		worker->turn_bytes = turn_bytes_max;
-	worker->claim_is_lost = false;
-	worker->read_bytes = 0;
-}
-
 bool worker_turn(struct tw_redis_worker *worker)
 {
 	bool any = steps_end(worker);
-	struct eval *evals;
+	struct eval *evals = steps_begin(worker);
 
-	turn_resize(worker);
-	steps_begin(worker);
-	evals = evals_gather(worker);
 	if (evals) {
 		worker->stats.round_trips++;
 		leaders_post(worker, evals);
