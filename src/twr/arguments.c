@@ -249,7 +249,7 @@ static const struct program_option table[] = {
 	 LIST(headers, TW_REDIS_HEADER_COUNT_MAX)},
 	{"handler", NULL, ADD, "confirm: no callback, another program's handler runs it",
 	 FLAG(handler)},
-	{"data", "TEXT|@FILE|@-", ADD, "body of the request: JSON, unless a Content-Type is set",
+	{"data", "TEXT|@FILE|@-", ADD, "body of the request, JSON unless a Content-Type is set",
 	 TEXT(data)},
 	{"max-attempts", "N", ADD, "number of runs before it is a dead letter (25)",
 	 NUMBER(task.max_attempts, 1, TW_REDIS_ATTEMPTS_MAX)},
@@ -312,8 +312,6 @@ static const struct program_option table[] = {
 	 NUMBER(worker.dead_max_count, 1, UINT32_MAX)},
 	{"grace", "TIME", WORKER, "time for running tasks to end after SIGTERM (25s)",
 	 DURATION(grace, 0, TW_FOREVER)},
-	{"count-every", "TIME", WORKER, "how often to log the counts (1m)",
-	 DURATION(count_every, TW_MILLISECOND, TW_FOREVER)},
 	{"verbose", NULL, WORKER, "print a line for each run", FLAG(verbose)},
 	{"listen", "HOST:PORT", WORKER, "serve pages and /metrics there, without a password",
 	 TAKE(take_listen, listen.address, 0, 0)},
@@ -454,43 +452,33 @@ static bool word_take(struct arguments *arguments, char *word)
 	return text && *word;
 }
 
-/* Checks that the command line says exactly once what is meant. */
-static int choice_check(const struct arguments *arguments, uint64_t command)
+/* Checks that the command line says exactly once what is meant. `named` and `timed` say whether a
+ * namespace and a due time were given. The library checks what a task has. */
+static int choice_check(const struct arguments *arguments, bool named, bool timed)
 {
+	uint64_t command = BIT(arguments->command);
 	bool letters = arguments->all && command & LETTERS;
 	bool group = arguments->task.group && command & DROP;
 	int choices = !!arguments->task.key + letters + group + arguments->everything;
+	const struct {
+		bool wrong;
+		const char *text;
+	} rules[] = {
+		{command & ONE_TASK && !choices, "no task is given: --key is missing"},
+		{choices > 1, "KEY, --all, --group and --everything exclude each other"},
+		{command & BIT(COMMAND_LOAD) && !arguments->file, "no file is given"},
+		{command & BIT(COMMAND_MOVE) && !timed, "--at or --in is required"},
+		{arguments->everything && !named, "--everything requires --namespace"},
+		{arguments->force && !arguments->everything, "--force requires --everything"},
+		{arguments->limits.paused && arguments->resume,
+		 "--pause and --resume exclude each other"},
+		{arguments->listen_hosts.count && !arguments->listen.address,
+		 "--listen-host requires --listen"},
+	};
 
-	if (command & ONE_TASK && !choices)
-		return usage_error("no task is given: --key is missing");
-	if (choices > 1)
-		return usage_error("KEY, --all, --group and --everything exclude each other");
-	if (command & BIT(COMMAND_LOAD) && !arguments->file)
-		return usage_error("no file is given");
-	if (arguments->force && !arguments->everything)
-		return usage_error("--force requires --everything");
-	if (arguments->limits.paused && arguments->resume)
-		return usage_error("--pause and --resume exclude each other");
-	if (arguments->listen_hosts.count && !arguments->listen.address)
-		return usage_error("--listen-host requires --listen");
-	return EXIT_DONE;
-}
-
-/* Checks the times of a task. `timed` says whether one of --at and --in was given. */
-static int times_check(struct arguments *arguments, uint64_t command, bool timed)
-{
-	struct tw_redis_task *task = &arguments->task;
-
-	if (task->every && task->cron)
-		return usage_error("--every and --cron exclude each other");
-	if (task->zone && !task->cron)
-		return usage_error("--zone requires --cron");
-	if (task->latest && (task->every || task->cron))
-		return usage_error("--latest excludes --every and --cron");
-	if (command & BIT(COMMAND_MOVE) && !timed)
-		return usage_error("--at or --in is required");
-	if (!timed)
-		task->delay = task->every;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].wrong)
+			return usage_error("%s", rules[i].text);
 	return EXIT_DONE;
 }
 
@@ -517,11 +505,9 @@ static int words_read(struct arguments *arguments, char **words, uint64_t used)
 		words++;
 	if (*words)
 		return usage_error("there is one argument too many");
-	exit_code = choice_check(arguments, command);
-	if (exit_code == EXIT_DONE)
-		exit_code = times_check(arguments, command, timed);
-	if (exit_code == EXIT_DONE && arguments->everything && !named)
-		return usage_error("--everything requires --namespace");
+	if (!timed)
+		arguments->task.delay = arguments->task.every;
+	exit_code = choice_check(arguments, named, timed);
 	if (exit_code == EXIT_DONE && command & WORKER)
 		return namespaces_read(arguments);
 	return exit_code;
@@ -567,7 +553,6 @@ int arguments_read(struct arguments *arguments, int count, char **texts)
 	int exit_code = EXIT_SYSTEM;
 
 	*arguments = (struct arguments){.grace = 25 * TW_SECOND,
-					.count_every = TW_MINUTE,
 					.listen.health_limit = TW_MINUTE,
 					.limits = {.weight = LIMIT_NOT_GIVEN,
 						   .running = LIMIT_NOT_GIVEN,

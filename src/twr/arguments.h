@@ -66,7 +66,6 @@ struct arguments {
 	struct text_list allow;
 	struct text_list deny;
 	tw_duration grace;
-	tw_duration count_every;
 	struct listener_options listen; /* without an address there is no listener */
 	struct text_list listen_hosts;
 

@@ -64,29 +64,10 @@ static void redis_ask(struct board *board)
 
 /* ---- What the worker says ---- */
 
-/* Names the first row, and adds to it a host of that name. */
-static void hosts_fold(struct board *board)
-{
-	struct tw_redis_host_stats *others = &board->hosts[0];
-
-	strcpy(others->name, "other");
-	for (size_t i = 1; i < board->host_count; i++) {
-		struct tw_redis_host_stats *host = &board->hosts[i];
-
-		if (strcmp(host->name, others->name) != 0)
-			continue;
-		for (unsigned k = 0; k < TW_REDIS_ANSWERS; k++)
-			others->answers[k] += host->answers[k];
-		*host = board->hosts[--board->host_count];
-		return;
-	}
-}
-
 static void worker_look(struct board *board)
 {
 	/* Hosts come first, so the other counts have whatever they have. */
 	tw_redis_worker_get_hosts(board->worker, board->hosts, BOARD_HOSTS, &board->host_count);
-	hosts_fold(board);
 	for (size_t i = 0; i < board->space_count; i++)
 		tw_redis_worker_get_stats(board->worker, board->spaces[i].name,
 					  &board->spaces[i].runs);

@@ -41,7 +41,7 @@ struct board {
 	tw_duration groups_at; /* the next question about groups is not before */
 	struct worker_figures figures;
 	struct tw_redis_error failure; /* why Redis is unavailable to the worker, or is silent */
-	/* The first row, of all other hosts, is named "other", and no other is. */
+	/* The first row, of all other hosts, has no name. */
 	struct tw_redis_host_stats hosts[BOARD_HOSTS];
 	size_t host_count;
 };

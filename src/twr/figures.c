@@ -61,8 +61,8 @@ static const char states_help[] =
 	"Tasks in Redis: scheduled (no attempt begun), started (on lease, or waiting for another "
 	"attempt), dead (dead letters).";
 static const char answers_help[] =
-	"Finished callbacks of this worker, by host and status of the answer; the first 50 hosts "
-	"have a name.";
+	"Finished callbacks of this worker, by host and status of the answer; hosts after the "
+	"first 50 have none.";
 
 static const struct figure table[] = {
 	{"tasks", TASK(COUNT, stats.tasks), NULL, NULL, NULL, NULL},

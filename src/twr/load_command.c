@@ -188,19 +188,9 @@ static void line_take(struct load *load)
 	load->bytes += load->size;
 }
 
-/* Passes over a byte order mark at the beginning, as some editors write it. */
-static void mark_skip(struct load *load)
-{
-	if (load->number == 1 && load->size >= 3 && !memcmp(load->text, "\xef\xbb\xbf", 3)) {
-		load->size -= 3;
-		memmove(load->text, load->text + 3, load->size);
-	}
-}
-
 static void lines_add(struct load *load)
 {
 	while (!load->ended && text_read(load)) {
-		mark_skip(load);
 		if (!text_is_blank(load))
 			line_take(load);
 		if (load->count == BATCH || load->bytes >= BATCH_SIZE_MAX)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "outcome.h"
 #include "show.h"
@@ -43,28 +42,6 @@ static int file_read(const char *path, char **body, size_t *size)
 	return exit_code;
 }
 
-static int json_check(const struct tw_redis_task *task)
-{
-	json_error_t error;
-	json_t *json;
-
-	if (!task->url || !task->body_size || task->body_size > TW_REDIS_BODY_MAX)
-		return EXIT_DONE;
-	for (size_t i = 0; i < task->header_count; i++)
-		if (!strncasecmp(task->headers[i], "Content-Type:", 13))
-			return EXIT_DONE;
-	json = json_loadb(task->body, task->body_size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-	if (json) {
-		json_decref(json);
-		return EXIT_DONE;
-	}
-	fprintf(stderr,
-		"twr: the data is not JSON (line %d: %s); other data requires --header "
-		"'Content-Type: ...'\n",
-		error.line, error.text);
-	return EXIT_BAD_DATA;
-}
-
 /*
  * Reads what --data names, "@-" from standard input, into the task's body, which is then the
  * caller's to free. A callback's body must be JSON, if no header Content-Type says otherwise.
@@ -86,7 +63,7 @@ static int data_read(struct arguments *arguments, char **body)
 		task->body = data;
 		task->body_size = strlen(data);
 	}
-	return exit_code == EXIT_DONE ? json_check(task) : exit_code;
+	return exit_code;
 }
 
 static void show_due(const struct arguments *arguments, int64_t due_ms)

@@ -16,16 +16,6 @@ typedef int command_run(struct tw_redis *redis, struct arguments *arguments);
 #define COMMAND_RUN(enumerator, name, word, help) [COMMAND_##enumerator] = command_##name,
 static command_run *const commands[] = {COMMANDS(COMMAND_RUN)};
 
-/* Checks the key's size. A key that is too long is bad data here, but a bad argument to the
- * library. */
-static int key_check(const struct tw_redis_task *task)
-{
-	if (task->key_size <= TW_REDIS_KEY_MAX)
-		return EXIT_DONE;
-	fprintf(stderr, "twr: the key is longer than %d bytes\n", TW_REDIS_KEY_MAX);
-	return EXIT_BAD_DATA;
-}
-
 /* Allocates for jansson, whose parser overruns a buffer that could not grow (its issue 362). */
 static void *allocate_or_exit(size_t size)
 {
@@ -69,9 +59,7 @@ static int run(struct arguments *arguments)
 	status = open_patiently(&redis, &arguments->redis, &error);
 	if (status != TW_OK)
 		return outcome(status, &error);
-	exit_code = key_check(&arguments->task);
-	if (exit_code == EXIT_DONE)
-		exit_code = commands[arguments->command](redis, arguments);
+	exit_code = commands[arguments->command](redis, arguments);
 	tw_redis_close(redis);
 	return exit_code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker's threads do the work; this one waits for signals, and logs the counts between them.
- * The signals are blocked before any thread starts, so that they come here alone.
+ * The worker's threads do the work; this one waits for signals. These are blocked before any thread
+ * starts, so that they come here alone.
  *
  * After SIGTERM, SIGINT or SIGHUP nothing is claimed any more, what runs may end within the grace
  * time, and the rest is given back to run elsewhere. A second SIGINT ends the program at once; its
@@ -9,11 +9,9 @@
  */
 #include "arguments.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "board.h"
 #include "listener.h"
@@ -86,19 +84,6 @@ static void prepare_descriptors(struct tw_redis_worker_options *options)
 		(uintmax_t)limit.rlim_cur, options->callbacks, callbacks);
 }
 
-static void wait_for_signal(struct tw_redis_worker *worker, const sigset_t *signals,
-			    tw_duration count_every)
-{
-	const struct timespec time = {count_every / TW_SECOND, count_every % TW_SECOND};
-
-	for (;;) {
-		if (sigtimedwait(signals, NULL, &time) > 0)
-			return;
-		if (errno == EAGAIN)
-			tell_counts(worker);
-	}
-}
-
 /* These are the pages, if they are asked for. */
 struct pages {
 	struct listener *listener;
@@ -169,7 +154,8 @@ static int worker_run(struct arguments *arguments, struct pages *pages, const si
 		return exit_code;
 	}
 	fputs("twr: the worker runs\n", stderr);
-	wait_for_signal(worker, signals, arguments->count_every);
+	while (sigwaitinfo(signals, NULL) < 0)
+		continue;
 	stop(worker, arguments, pages);
 	return EXIT_DONE;
 }

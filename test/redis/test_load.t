@@ -1,7 +1,7 @@
 # These are the lines that twr load takes and refuses. It is the inverse of the lists.
 
-== Lines become tasks. The first may begin with a byte order mark.
-$ printf '\357\273\277{"key":"a","in":"1h","callback":"http://shop.example/","method":"PUT","headers":["X-Shop: 7"],"body":"[1]","max_attempts":3}\r\n' >$folder/lines
+== Lines become tasks.
+$ printf '{"key":"a","in":"1h","callback":"http://shop.example/","method":"PUT","headers":["X-Shop: 7"],"body":"[1]","max_attempts":3}\r\n' >$folder/lines
 $ cat >>$folder/lines <<'end'
 >
 >   {"key_base64": "Yg==", "due": "2070-01-01T00:00:00.5Z", "body_base64": "/+8="}
