@@ -208,8 +208,8 @@ enum tw_layout {
 	/* A hierarchy of levels of `slots` slots each; the number is rounded up to a power of two
 	 * and limited to 65,536, and changes only the costs. */
 	TW_LAYOUT_LEVELS,
-	/* One wheel of `slots` slots, in which a timer waits for its round, as in go-zero. The
-	 * owner looks at each timer up to once a lap. */
+	/* These levels have no such limit: of timers whose delays are shorter than `slots` ticks
+	 * each stays in the one slot that it is set into. */
 	TW_LAYOUT_ROUNDS
 };
 

@@ -156,7 +156,7 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 }
 
 /* Begins the next tick up to `target`. Returns false if there is none. */
-static bool owner_begin_tick(struct owner *owner, uint64_t target)
+static inline bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
 	struct wheel *wheel = owner->pending.wheel;
 	uint64_t next = wheel_next_tick(wheel);

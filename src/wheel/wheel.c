@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel is the part that both layouts share. A timer is in one of these places:
+ * The wheel has the timers by tick. A timer is in one of these places:
  *
  *   a slot   until the slot comes up
  *   coming   after a coarser slot came up, to be re-filed; not in an ordered wheel
@@ -42,10 +42,12 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "wheel_layout.h"
 
 /* In an ordered wheel these timers, re-filed or found due, count as one timer handled. */
 enum { GATHERED = 8 };
+/* The most slots of a level, as log2. Four levels of 2^16 slots cover 64 bits, so more cost memory,
+ * and pay only where nearly all timers lie in the finest level. */
+enum { LEVELS_MOST_BITS = 16, ROUNDS_MOST_BITS = 20 };
 /* Timers examined in one list to re-file before the turn passes to the next list. */
 enum { COMING_SHARE = 16 };
 
@@ -67,8 +69,8 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 
 	if (!wheel)
 		return NULL;
-	wheel->has_rounds = layout == TW_LAYOUT_ROUNDS;
-	if (!(wheel->has_rounds ? rounds_init(wheel, slots) : levels_init(wheel, slots))) {
+	if (!levels_init(&wheel->levels, slots,
+			 layout == TW_LAYOUT_ROUNDS ? ROUNDS_MOST_BITS : LEVELS_MOST_BITS)) {
 		free(wheel);
 		return NULL;
 	}
@@ -77,7 +79,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 	wheel->patience = patience;
 	/* A coarser slot comes up early. */
 	wheel->early_after = TW_FOREVER;
-	if (!wheel->has_rounds && wheel->levels.window <= (uint64_t)(TW_FOREVER / ticks->interval))
+	if (wheel->levels.window <= (uint64_t)(TW_FOREVER / ticks->interval))
 		wheel->early_after = (tw_duration)(wheel->levels.window - 1) * ticks->interval;
 	wheel->due_until = INT64_MIN;
 	list_init(&wheel->due);
@@ -92,7 +94,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 
 void wheel_destroy(struct wheel *wheel)
 {
-	pages_unmap_aligned(wheel->memory, wheel->memory_size);
+	levels_destroy(&wheel->levels);
 	free(wheel);
 }
 
@@ -106,15 +108,21 @@ bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 	return timer->is_for_now || timer->deadline <= wheel->now_time;
 }
 
+/* Links a timer into a slot or into `due`, as the last one. In a wheel that is not ordered a
+ * periodic timer becomes the first, so that no crowd in its tick delays it. */
+static void wheel_link(struct wheel *wheel, struct list *list, struct timer *timer)
+{
+	bool first = timer->class == TIMER_PERIODIC && !wheel->ordered;
+
+	list_append(first ? list->next : list, &timer->link);
+}
+
 /* Files a timer that is not due. */
 static void wheel_place_in_slot(struct wheel *wheel, struct timer *timer)
 {
 	uint64_t tick = tick_after(&wheel->ticks, timer->deadline);
 
-	if (wheel->has_rounds)
-		rounds_place(wheel, timer, tick);
-	else
-		levels_place(wheel, timer, tick);
+	wheel_link(wheel, levels_slot(&wheel->levels, wheel->now, tick), timer);
 }
 
 /* Returns whether the timer with link `a` comes before that with link `b` in an ordered wheel. */
@@ -208,17 +216,45 @@ void wheel_put_off(struct wheel *wheel)
 
 uint64_t wheel_next_tick(struct wheel *wheel)
 {
-	return wheel->has_rounds ? rounds_next_tick(wheel) : levels_next_tick(wheel);
+	return levels_next_tick(&wheel->levels, wheel->now);
 }
 
-/* Makes `tick` the present tick, and takes the slots that come up there. */
-static void wheel_begin_tick(struct wheel *wheel, uint64_t tick)
+/* Takes a slot of the finest level, whose timers are due, or most of them. */
+static void wheel_take_due(struct wheel *wheel, struct list *slot)
 {
-	wheel_set_now(wheel, tick);
-	if (wheel->has_rounds)
-		rounds_take_slots(wheel);
-	else
-		levels_take_slots(wheel);
+	if (!wheel_slot_is_empty(slot))
+		list_append_all(wheel->ordered ? &wheel->rest : &wheel->due, slot);
+}
+
+/* Takes a coarser slot, whose timers are to be re-filed. */
+static void wheel_take_coming(struct wheel *wheel, struct list *slot)
+{
+	int free = WHEEL_COMING - 1;
+
+	if (wheel_slot_is_empty(slot))
+		return;
+	if (wheel->ordered) {
+		list_append_all(&wheel->rest, slot);
+		return;
+	}
+	if (wheel->coming_used != UINT64_MAX)
+		free = __builtin_ctzll(~wheel->coming_used);
+	list_append_all(&wheel->coming[free], slot);
+	wheel->coming_used |= (uint64_t)1 << free;
+}
+
+/* Takes the slots that come up at the present tick. Not inlined: an advance to the present tick, as
+ * in most turns, then saves no registers. */
+static __attribute__((noinline)) void wheel_take_slots(struct wheel *wheel)
+{
+	const struct levels *levels = &wheel->levels;
+	struct level *level = wheel->levels.levels;
+	const struct level *end = level + levels->level_count;
+	uint64_t now = wheel->now;
+
+	wheel_take_due(wheel, level_take_slot(levels, level, now));
+	while (++level < end && (now & (((uint64_t)1 << level->shift) - 1)) == 0)
+		wheel_take_coming(wheel, level_take_slot(levels, level, (now >> level->shift) + 1));
 }
 
 void wheel_advance(struct wheel *wheel, uint64_t tick)
@@ -227,7 +263,8 @@ void wheel_advance(struct wheel *wheel, uint64_t tick)
 	if (tick == wheel->now)
 		return;
 	wheel_put_off(wheel);
-	wheel_begin_tick(wheel, tick);
+	wheel_set_now(wheel, tick);
+	wheel_take_slots(wheel);
 }
 
 /* Merges two runs, which may be empty. */
@@ -404,13 +441,14 @@ bool wheel_expired_late(const struct wheel *wheel)
 
 size_t wheel_check(struct wheel *wheel)
 {
-	size_t count = wheel_check_list(wheel, &wheel->due, 0) +
-		       wheel_check_list(wheel, &wheel->rest, 0) +
-		       wheel_check_list(wheel, &wheel->next, 0);
+	const struct ticks *ticks = &wheel->ticks;
+	size_t count = wheel_slot_check(&wheel->due, ticks, 0) +
+		       wheel_slot_check(&wheel->rest, ticks, 0) +
+		       wheel_slot_check(&wheel->next, ticks, 0);
 
 	for (int i = 0; i < WHEEL_COMING; i++) {
 		assert(list_is_empty(&wheel->coming[i]) || wheel->coming_used >> i & 1);
-		count += wheel_check_list(wheel, &wheel->coming[i], 0);
+		count += wheel_slot_check(&wheel->coming[i], ticks, 0);
 	}
-	return count + (wheel->has_rounds ? rounds_check(wheel) : levels_check(wheel));
+	return count + levels_check(&wheel->levels, ticks, wheel->now);
 }

@@ -16,10 +16,35 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/compiler.h"
+#include "base/list.h"
 #include "base/ticks.h"
 #include "timer.h"
+#include "wheel_levels.h"
 
-struct wheel;
+enum { WHEEL_COMING = 64 };
+
+struct wheel {
+	bool ordered;
+	struct ticks ticks;
+	tw_duration patience; /* the time in which the caller works off a crowd */
+	/* Timers whose deadlines are farther from now_time lie in slots that come up early. */
+	tw_duration early_after;
+	bool expired_late;
+	uint64_t now;
+	tw_duration now_time; /* the time of `now` */
+	/* No due timer has a later deadline. */
+	tw_duration due_until;
+	uint64_t sequence; /* the number of the last command */
+	struct list due;   /* timers of the present tick */
+	struct list rest;  /* left over from earlier ticks, or to be put in order */
+	/* Lists to re-file, one for each slot that came up. The last takes all further slots. */
+	struct list coming[WHEEL_COMING];
+	uint64_t coming_used; /* bit i: coming[i] may have timers */
+	unsigned coming_turn; /* the list whose turn it is */
+	struct list next;     /* due timers of the next batch, in an ordered wheel */
+	bool is_sorted;       /* `next` is in order */
+	struct levels levels;
+};
 
 /*
  * Creates a wheel with `slots` slots, 1 to TW_SLOTS_MAX. Returns NULL if out of memory.

@@ -23,39 +23,40 @@
  * same for any slot. A storm delays no timer, unless the slot has more timers than can be re-filed
  * within its span.
  *
- * Spans are powers of two: `slots` is rounded up to one, from 2 to 65,536. So finding a slot takes
- * a shift and a mask. All levels for 64-bit ticks exist from the start: nothing is allocated later,
+ * Spans are powers of two: `slots` is rounded up to one, at least 2. So finding a slot takes a
+ * shift and a mask. All levels for 64-bit ticks exist from the start: nothing is allocated later,
  * and no delay is too long.
  */
-#include "wheel_layout.h"
+#include "wheel_levels.h"
 
 #include <assert.h>
 
-/* The most slots of a level, as log2: four such levels cover 64 bits, so more would only cost
- * memory. */
-static const unsigned most_bits = 16;
+#include "base/compiler.h"
+#include "base/pages.h"
+#include "timer.h"
 
 static struct list *level_slot(const struct levels *levels, int level, uint64_t number)
 {
 	return &levels->levels[level].slots[number & (levels->window - 1)];
 }
 
-void levels_place(struct wheel *wheel, struct timer *timer, uint64_t tick)
+INLINED struct list *levels_slot(struct levels *levels, uint64_t now, uint64_t tick)
 {
-	struct levels *levels = &wheel->levels;
 	struct level *level = levels->levels;
 	uint64_t number = tick;
 	size_t slot;
 
 	/* This finds the finest level whose window has the tick. */
-	while (number - (wheel->now >> level->shift) >= levels->window) {
+	while (number - (now >> level->shift) >= levels->window) {
 		level++;
 		number = tick >> level->shift;
 	}
 	slot = number & (levels->window - 1);
-	wheel_link(wheel, &level->slots[slot], timer);
 	levels->used_levels |= level->bit;
 	level->used[slot / 64] |= (uint64_t)1 << slot % 64;
+	if (!level->slots[slot].next)
+		list_init(&level->slots[slot]);
+	return &level->slots[slot];
 }
 
 /* Returns the number of words that have a bit for each slot of a level. */
@@ -92,14 +93,13 @@ static bool level_first_used(const struct levels *levels, struct level *level, u
 	return false;
 }
 
-uint64_t levels_next_tick(struct wheel *wheel)
+uint64_t levels_next_tick(struct levels *levels, uint64_t now)
 {
-	struct levels *levels = &wheel->levels;
 	uint64_t next = TICK_NONE;
 
 	for (uint64_t left = levels->used_levels; left != 0; left &= left - 1) {
 		struct level *level = &levels->levels[__builtin_ctzll(left)];
-		uint64_t present = wheel->now >> level->shift;
+		uint64_t present = now >> level->shift;
 		uint64_t number;
 
 		/* No slot of this level, or a coarser one, comes up before its next span. */
@@ -117,59 +117,46 @@ uint64_t levels_next_tick(struct wheel *wheel)
 	return next;
 }
 
-/* Returns the slot that comes up, with its bit cleared. */
-static struct list *level_take_slot(const struct levels *levels, struct level *level,
-				    uint64_t number)
+size_t wheel_slot_check(const struct list *slot, const struct ticks *ticks, uint64_t first)
 {
-	size_t slot = number & (levels->window - 1);
-
-	level->used[slot / 64] &= ~((uint64_t)1 << slot % 64);
-	return &level->slots[slot];
-}
-
-void levels_take_slots(struct wheel *wheel)
-{
-	struct levels *levels = &wheel->levels;
-	struct level *level = levels->levels;
-	const struct level *end = level + levels->level_count;
-
-	wheel_take_due(wheel, level_take_slot(levels, level, wheel->now));
-	while (++level < end && (wheel->now & (((uint64_t)1 << level->shift) - 1)) == 0)
-		wheel_take_coming(wheel,
-				  level_take_slot(levels, level, (wheel->now >> level->shift) + 1));
-}
-
-static size_t level_check_slot(const struct wheel *wheel, int level, uint64_t number)
-{
-	const struct levels *levels = &wheel->levels;
-	struct list *slot = level_slot(levels, level, number);
-	size_t count = wheel_check_list(wheel, slot, number << levels->levels[level].shift);
-
-	assert(count == 0 || levels->used_levels >> level & 1);
-	number &= levels->window - 1;
-	assert(count == 0 || levels->levels[level].used[number / 64] >> number % 64 & 1);
-	return count;
-}
-
-size_t levels_check(const struct wheel *wheel)
-{
-	const struct levels *levels = &wheel->levels;
 	size_t count = 0;
 
-	for (int level = 0; level < levels->level_count; level++) {
-		uint64_t now = wheel->now >> levels->levels[level].shift;
-
-		assert(wheel_slot_is_empty(level_slot(levels, level, now)));
-		assert(level == 0 || wheel_slot_is_empty(level_slot(levels, level, now + 1)));
-		for (uint64_t i = 1; i < levels->window; i++)
-			count += level_check_slot(wheel, level, now + i);
+	(void)ticks;
+	(void)first;
+	if (!slot->next)
+		return 0;
+	for (struct list *link = slot->next; link != slot; link = link->next, count++) {
+		assert(link->next->previous == link);
+		assert(first == 0 || tick_after(ticks, timer_of_link(link)->deadline) >= first);
 	}
 	return count;
 }
 
-bool levels_init(struct wheel *wheel, size_t slots)
+size_t levels_check(const struct levels *levels, const struct ticks *ticks, uint64_t now)
 {
-	struct levels *levels = &wheel->levels;
+	size_t all = 0;
+
+	for (int i = 0; i < levels->level_count; i++) {
+		const struct level *level = &levels->levels[i];
+		uint64_t present = now >> level->shift;
+
+		assert(wheel_slot_is_empty(level_slot(levels, i, present)));
+		assert(i == 0 || wheel_slot_is_empty(level_slot(levels, i, present + 1)));
+		for (uint64_t number = present + 1; number < present + levels->window; number++) {
+			size_t slot = number & (levels->window - 1);
+			size_t count = wheel_slot_check(&level->slots[slot], ticks,
+							number << level->shift);
+
+			assert(count == 0 || levels->used_levels & level->bit);
+			assert(count == 0 || level->used[slot / 64] >> slot % 64 & 1);
+			all += count;
+		}
+	}
+	return all;
+}
+
+bool levels_init(struct levels *levels, size_t slots, unsigned most_bits)
+{
 	unsigned bits = 1;
 	size_t words;
 	char *memory;
@@ -180,9 +167,9 @@ bool levels_init(struct wheel *wheel, size_t slots)
 	/* The last level's window has all ticks: they are at most TICK_NEVER, 2^63. */
 	levels->level_count = (int)((62 + bits) / bits);
 	words = levels_words(levels);
-	wheel->memory_size = (size_t)levels->level_count *
-			     (levels->window * sizeof(struct list) + words * sizeof(uint64_t));
-	wheel->memory = memory = pages_map_untouched(wheel->memory_size);
+	levels->memory_size = (size_t)levels->level_count *
+			      (levels->window * sizeof(struct list) + words * sizeof(uint64_t));
+	levels->memory = memory = pages_map_untouched(levels->memory_size);
 	if (!memory)
 		return false;
 	for (int i = 0; i < levels->level_count; i++) {
@@ -196,4 +183,9 @@ bool levels_init(struct wheel *wheel, size_t slots)
 		memory += words * sizeof(uint64_t);
 	}
 	return true;
+}
+
+void levels_destroy(struct levels *levels)
+{
+	pages_unmap_aligned(levels->memory, levels->memory_size);
 }

@@ -62,10 +62,8 @@ static void pass_gate(void *argument)
 TEST(pool, worker_that_cannot_start_is_tried_again)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout,
-				     .drive = variant->drive,
-				     .clock = TW_CLOCK_MANUAL,
-				     .max_workers = 3};
+	struct tw_options options = {
+		.drive = variant->drive, .clock = TW_CLOCK_MANUAL, .max_workers = 3};
 	struct tw_wheel *wheel;
 	struct hold hold = {.begun = 0};
 

@@ -143,8 +143,7 @@ static void start_storm(struct storm *storm, const struct variant *variant,
 {
 	static const struct model_hooks hooks = {
 		.fail = complain, .draw_delay = draw_delay, .in_task = in_task};
-	struct tw_options options = {.layout = variant->layout,
-				     .clock = TW_CLOCK_MANUAL,
+	struct tw_options options = {.clock = TW_CLOCK_MANUAL,
 				     .drive = variant->drive,
 				     .workers = variant->workers,
 				     .queue_capacity = setting->queue_capacity,

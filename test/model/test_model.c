@@ -19,23 +19,17 @@ static void run_trial(const struct trial_setting *setting, uint64_t stream)
 	trial_run(&trial, setting->is_of_handles ? OPERATIONS_BY_HANDLE : OPERATIONS);
 	trial_end(&trial);
 	if (trial.wrong[0] != '\0')
-		fail_msg("SEED=%" PRIu64 ", stream %" PRIu64 ", %s, %zu slots, %" PRIu32
-			 " keys: %s",
-			 seed_choose(), stream,
-			 setting->layout == TW_LAYOUT_LEVELS ? "levels" : "rounds", setting->slots,
-			 setting->keys, trial.wrong);
+		fail_msg("SEED=%" PRIu64 ", stream %" PRIu64 ", %zu slots, %" PRIu32 " keys: %s",
+			 seed_choose(), stream, setting->slots, setting->keys, trial.wrong);
 }
 
 /* clang-format off */
-#define TRIAL(layout, slots, keys, longest, queue) {                                               \
-	#layout ", " #slots " slots, " #keys " keys, queue " #queue,                               \
-	&(struct trial_setting){layout, slots, keys, longest, queue, false, false}}
-#define TRIALS(slots, keys, longest, queue)                                                        \
-	TRIAL(TW_LAYOUT_LEVELS, slots, keys, longest, queue),                                      \
-	TRIAL(TW_LAYOUT_ROUNDS, slots, keys, longest, queue)
+#define TRIAL(slots, keys, longest, queue) {                                                       \
+	#slots " slots, " #keys " keys, queue " #queue,                                            \
+	&(struct trial_setting){TW_LAYOUT_LEVELS, slots, keys, longest, queue, false, false}}
 /* clang-format on */
 
-static struct trial_setting with_owner = {.layout = TW_LAYOUT_LEVELS,
+static struct trial_setting with_owner = {.layout = TW_LAYOUT_ROUNDS,
 					  .slots = 10,
 					  .keys = 200,
 					  .longest_advance = 5000,
@@ -43,10 +37,10 @@ static struct trial_setting with_owner = {.layout = TW_LAYOUT_LEVELS,
 
 static const struct test_kind kind_trials = {
 	.variants = TEST_VARIANTS(
-		TRIALS(1, 200, 2000, 0), TRIALS(1, 5000, 200, 0), TRIALS(3, 200, 5000, 0),
-		TRIALS(3, 5000, 500, 0), TRIALS(10, 200, 5000, 0), TRIALS(10, 5000, 2000, 0),
-		TRIALS(512, 200, 5000, 0), TRIALS(512, 5000, 5000, 0), TRIALS(10, 200, 1000, 16),
-		TRIALS(64, 5000, 1000, 64), {"levels, owner", &with_owner}),
+		TRIAL(1, 200, 2000, 0), TRIAL(1, 5000, 200, 0), TRIAL(3, 200, 5000, 0),
+		TRIAL(3, 5000, 500, 0), TRIAL(10, 200, 5000, 0), TRIAL(10, 5000, 2000, 0),
+		TRIAL(512, 200, 5000, 0), TRIAL(512, 5000, 5000, 0), TRIAL(10, 200, 1000, 16),
+		TRIAL(64, 5000, 1000, 64), {"rounds, owner", &with_owner}),
 };
 
 TEST(trials, every_event_is_as_the_model_says)
@@ -58,8 +52,7 @@ TEST(trials, every_event_is_as_the_model_says)
 TEST(ordered, every_event_of_handles_is_as_the_model_says)
 {
 	const struct variant *variant = *state;
-	const struct trial_setting setting = {.layout = variant->layout,
-					      .slots = 10,
+	const struct trial_setting setting = {.slots = 10,
 					      .keys = 1,
 					      .longest_advance = 300,
 					      .is_of_handles = true,

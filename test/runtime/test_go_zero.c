@@ -13,24 +13,24 @@
 #define STEP INTERVAL
 
 /* These are the figures of go-zero's own test suite. */
-SCRIPT(layouts, timer_set_for_half_a_step_runs_at_the_next_tick,
+SCRIPT(everywhere, timer_set_for_half_a_step_runs_at_the_next_tick,
        "set any 0.5; idle; pass 1 -> any@1/1; pass 25")
-SCRIPT(layouts, timer_set_twice_runs_once_with_the_second_value_and_delay,
+SCRIPT(everywhere, timer_set_twice_runs_once_with_the_second_value_and_delay,
        "set any3 4; set any5 7; pass 30 -> any3:replaced any5@7/7")
-SCRIPT(layouts, timer_moved_later_runs_then_and_not_before,
+SCRIPT(everywhere, timer_moved_later_runs_then_and_not_before,
        "set any 4; move any 7; move any -1 = INVALID; move none 1; pass 6; pass 2 -> any@7/7")
-SCRIPT(layouts, timer_moved_to_half_a_step_runs_without_a_tick,
+SCRIPT(everywhere, timer_moved_to_half_a_step_runs_without_a_tick,
        "set any 4; move any 0.5; idle -> any@0; pass 30")
-SCRIPT(layouts, removed_timer_does_not_run,
+SCRIPT(everywhere, removed_timer_does_not_run,
        "set any 1; remove any; remove none; pass 5 -> any:removed")
-SCRIPT(layouts, moved_and_then_removed_timer_does_not_run,
+SCRIPT(everywhere, moved_and_then_removed_timer_does_not_run,
        "set any 8; pass 6; move any 7; pass 3; remove any; pass 30 -> any:removed")
-SCRIPT(layouts, drain_gives_back_every_timer_once_and_a_second_drain_none,
+SCRIPT(everywhere, drain_gives_back_every_timer_once_and_a_second_drain_none,
        "set first 4; set second 7; set third 7;"
        "drain -> first:drained second:drained third:drained; drain; pass 25")
 
 /* A timer runs at its tick in any lap, set and moved before or after the wheel has turned. */
-SCRIPT(layouts, timer_runs_once_at_the_tick_of_its_last_command,
+SCRIPT(everywhere, timer_runs_once_at_the_tick_of_its_last_command,
        "set a 5; set b 7; set c 10; set d 12;"
        "set e 3; move e 5; set f 3; move f 7; set g 3; move g 10; set h 3; move h 12;"
        "set i 5; move i 7; set j 5; move j 10; set k 5; move k 12;"
@@ -40,28 +40,28 @@ SCRIPT(layouts, timer_runs_once_at_the_tick_of_its_last_command,
        "set r 5; move r 12; move r 17;"
        "pass 9 -> a@5 e@5 b@7 f@7 i@7;"
        "pass 30 -> c@10 g@10 j@10 l@10 d@12 h@12 k@12 m@12 p@12 n@15 o@17 q@17 r@17")
-SCRIPT(layouts, timer_runs_at_its_tick_on_a_wheel_that_has_turned_by_less_than_a_lap,
+SCRIPT(everywhere, timer_runs_at_its_tick_on_a_wheel_that_has_turned_by_less_than_a_lap,
        "pass 3; set a 5; set b 7; set c 10; set d 12;"
        "set e 5; move e 10; set f 7; move f 12; set g 10; move g 15; set h 12; move h 16;"
        "pass 30 -> a@8 b@10 c@13 d@15 e@13 f@15 g@18 h@19")
-SCRIPT(layouts, timer_runs_at_its_tick_on_a_wheel_that_has_turned_by_a_lap,
+SCRIPT(everywhere, timer_runs_at_its_tick_on_a_wheel_that_has_turned_by_a_lap,
        "pass 5; set a 7; set b 10; set c 12;"
        "set d 7; move d 12; set e 10; move e 15; set f 12; move f 17;"
        "pass 30 -> a@12 b@15 c@17 d@17 e@20 f@22")
 
 /* The tests from here on are known failures of go-zero. */
 
-SCRIPT(layouts, move_under_one_interval_runs_exactly_once,
+SCRIPT(everywhere, move_under_one_interval_runs_exactly_once,
        "set any 4; pass 2; move any 0.5; move any 0.5; idle -> any@2; pass 30")
-SCRIPT(layouts, drained_key_that_is_set_again_runs_once,
+SCRIPT(everywhere, drained_key_that_is_set_again_runs_once,
        "set a1 4; set b1 4; set c1 4; drain; set a2 7; set b2 7; set c2 7;"
        "pass 30 -> a1:drained b1:drained c1:drained a2@7 b2@7 c2@7")
-SCRIPT(layouts, drain_function_may_call_the_wheel,
+SCRIPT(everywhere, drain_function_may_call_the_wheel,
        "set a1 4; set b1 4; in a1: set a2 3, move a2 5, set x 1, remove x; in b1: set b2 3;"
        "drain; wait -> a1:drained b1:drained x:removed; pending = 2; pass 30 -> a2@5 b2@3")
-SCRIPT(layouts, drain_function_may_drain_again,
+SCRIPT(everywhere, drain_function_may_drain_again,
        "set a 4; set b 4; in a: drain; in b: drain; drain -> a:drained b:drained")
-SCRIPT(layouts, nothing_runs_after_stop,
+SCRIPT(everywhere, nothing_runs_after_stop,
        "set a 1; set b 1; idle; stop; advance 5 = CLOSED -> a:stopped b:stopped")
 SCRIPT(ordered, long_advance_drops_no_tick_and_runs_all_in_deadline_order,
        "set a 390; set b 279; set c 168; set d 57; set e 446; set f 335; set g 224; set h 113;"
@@ -71,7 +71,7 @@ SCRIPT(ordered, long_advance_drops_no_tick_and_runs_all_in_deadline_order,
 
 /* Old and new slot lie on different sides of the hand: go-zero runs such a timer a lap early or
  * late, as one that is set to 3 and moved to 17 after 6 ticks of 10 slots. */
-TEST(layouts, timer_that_is_moved_or_replaced_across_the_hand_runs_in_its_lap)
+TEST(everywhere, timer_that_is_moved_or_replaced_across_the_hand_runs_in_its_lap)
 {
 	for (int64_t elapsed = 0; elapsed <= 10; elapsed++)
 		for (int64_t second = 1; second <= 23; second++) {
@@ -108,7 +108,7 @@ static void set_and_remove_far_timers(struct tw_wheel *wheel, uint32_t groups)
 	}
 }
 
-TEST(layouts, removed_timers_give_their_memory_back_at_once)
+TEST(everywhere, removed_timers_give_their_memory_back_at_once)
 {
 	struct tw_options options = variant_options(*state, (struct tw_options){0});
 	struct tw_wheel *wheel;

@@ -30,8 +30,7 @@ static void note_time(void *argument)
 
 static void diary_open(struct diary *diary, const struct variant *variant)
 {
-	struct tw_options options = {
-		.layout = variant->layout, .drive = variant->drive, .workers = variant->workers};
+	struct tw_options options = {.drive = variant->drive, .workers = variant->workers};
 
 	*diary = (struct diary){.count = 0};
 	assert_status(tw_create(&diary->wheel, TICK, 512, ignore_task, &options), TW_OK);

@@ -48,7 +48,6 @@ static void execute(void *context, const struct tw_task *task)
 static void watch_start(struct watch *watch, const struct variant *variant, enum tw_clock clock)
 {
 	struct tw_options options = {.context = watch,
-				     .layout = variant->layout,
 				     .clock = clock,
 				     .drive = variant->drive,
 				     .workers = variant->workers};
@@ -186,7 +185,7 @@ static void wait_idle_and_look(void *argument)
 TEST(owner, idle_wait_covers_what_comes_due_during_an_inline_task)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
+	struct tw_options options = {.workers = variant->workers};
 	struct late_idle late = {.had_run = false};
 	struct blocked_call wait;
 	tw_duration due;
@@ -220,7 +219,7 @@ static void beat(void *argument)
  * the beat is 8 ms late, once: less than 15. */
 static bool no_sleeper_delays_others(const struct variant *variant)
 {
-	struct tw_options options = {.layout = variant->layout};
+	struct tw_options options = {0};
 	struct tw_wheel *wheel;
 	atomic_int beats = 0;
 	struct tw_timer timer;
@@ -259,8 +258,7 @@ static void run_too_long(void *argument)
 TEST(owner, overloaded_wheel_still_takes_commands)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {
-		.layout = variant->layout, .workers = TW_WORKERS_INLINE, .queue_capacity = 64};
+	struct tw_options options = {.workers = TW_WORKERS_INLINE, .queue_capacity = 64};
 	struct tw_wheel *wheel;
 	struct tw_timer timer;
 
@@ -279,8 +277,7 @@ TEST(owner, overloaded_wheel_still_takes_commands)
 TEST(inline, overloaded_poll_returns)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {
-		.layout = variant->layout, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct tw_wheel *wheel;
 	tw_duration until_next = -1;
 
@@ -326,7 +323,7 @@ static bool second_costs_nothing(void)
 TEST(threads, idle_wheel_full_of_far_timers_costs_nothing)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout};
+	struct tw_options options = {0};
 	struct tw_wheel *wheel;
 
 	assert_status(tw_create(&wheel, TICK, 512, execute, &options), TW_OK);
@@ -392,8 +389,7 @@ static tw_duration overrun_start(struct overrun *overrun, const struct tw_option
 TEST(inline, poll_runs_what_was_due_when_it_began)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {
-		.layout = variant->layout, .drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
+	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	static struct overrun overrun; /* a failed test leaves its wheel */
 	tw_duration first = overrun_start(&overrun, &options);
 
@@ -415,7 +411,7 @@ TEST(inline, poll_runs_what_was_due_when_it_began)
 TEST(with_owner, run_longer_than_its_period_lets_others_run)
 {
 	const struct variant *variant = *state;
-	struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
+	struct tw_options options = {.workers = variant->workers};
 	static struct overrun overrun; /* a failed test leaves its wheel */
 
 	if (variant->workers != TW_WORKERS_INLINE)

@@ -263,10 +263,8 @@ TEST(owner, waits_end_while_others_go_on_setting)
 {
 	const struct variant *variant = *state;
 	/* On a busy machine each release may take long. */
-	struct tw_options options = {.layout = variant->layout,
-				     .workers = variant->workers,
-				     .queue_capacity = 64,
-				     .release = release_slowly};
+	struct tw_options options = {
+		.workers = variant->workers, .queue_capacity = 64, .release = release_slowly};
 	struct tw_wheel *wheel;
 	struct producer producers[4];
 	pthread_t threads[4];
@@ -292,7 +290,7 @@ TEST(threads, wait_idle_waits_for_a_crowd_that_later_ticks_overtake)
 {
 	enum { CROWD = 100000 };
 	const struct variant *variant = *state;
-	const struct tw_options options = {.layout = variant->layout, .workers = variant->workers};
+	const struct tw_options options = {.workers = variant->workers};
 	struct tw_wheel *wheel;
 	tw_duration deadline;
 	tw_duration latest = 0;

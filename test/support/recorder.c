@@ -3,14 +3,10 @@
 
 #include "recorder.h"
 
-struct variant levels_inline = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, TW_WORKERS_INLINE};
-struct variant levels_owner = {TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, TW_WORKERS_INLINE};
-struct variant levels_workers = {TW_LAYOUT_LEVELS, TW_DRIVE_CALLER, 2};
-struct variant levels_threads = {TW_LAYOUT_LEVELS, TW_DRIVE_THREAD, 2};
-struct variant rounds_inline = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, TW_WORKERS_INLINE};
-struct variant rounds_owner = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, TW_WORKERS_INLINE};
-struct variant rounds_workers = {TW_LAYOUT_ROUNDS, TW_DRIVE_CALLER, 2};
-struct variant rounds_threads = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, 2};
+struct variant levels_inline = {TW_DRIVE_CALLER, TW_WORKERS_INLINE};
+struct variant levels_owner = {TW_DRIVE_THREAD, TW_WORKERS_INLINE};
+struct variant levels_workers = {TW_DRIVE_CALLER, 2};
+struct variant levels_threads = {TW_DRIVE_THREAD, 2};
 
 #define IN(variant)                  \
 	{                            \
@@ -19,8 +15,6 @@ struct variant rounds_threads = {TW_LAYOUT_ROUNDS, TW_DRIVE_THREAD, 2};
 #define KIND(name, ...) \
 	const struct test_kind kind_##name = {.variants = TEST_VARIANTS(__VA_ARGS__)}
 KIND(everywhere, IN(levels_inline), IN(levels_owner), IN(levels_workers), IN(levels_threads));
-KIND(layouts, IN(levels_inline), IN(levels_owner), IN(levels_workers), IN(levels_threads),
-     IN(rounds_inline), IN(rounds_owner), IN(rounds_workers), IN(rounds_threads));
 KIND(inline, IN(levels_inline));
 KIND(owner, IN(levels_owner));
 KIND(workers, IN(levels_workers));
@@ -34,7 +28,6 @@ KIND(with_threads, IN(levels_owner), IN(levels_workers), IN(levels_threads));
 
 struct tw_options variant_options(const struct variant *variant, struct tw_options more)
 {
-	more.layout = variant->layout;
 	more.clock = TW_CLOCK_MANUAL;
 	more.drive = variant->drive;
 	if (more.workers == 0)

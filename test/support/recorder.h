@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The recorder has a wheel on a manual clock and records tasks, releases and drain calls in order,
- * for the main thread to read. Tests run in several variants: both layouts, with and without an
- * owner thread, with and without workers.
+ * for the main thread to read. Tests run in several variants: with and without an owner thread,
+ * with and without workers.
  */
 #ifndef SUPPORT_RECORDER_H
 #define SUPPORT_RECORDER_H
@@ -16,7 +16,6 @@
 #include "test.h"
 
 struct variant {
-	enum tw_layout layout;
 	enum tw_drive drive;
 	int workers;
 };
@@ -24,11 +23,9 @@ struct variant {
 /* levels_inline is driven by the caller, without workers; owner has an owner thread; workers has
  * two workers; threads has both. */
 extern struct variant levels_inline, levels_owner, levels_workers, levels_threads;
-extern struct variant rounds_inline, rounds_owner, rounds_workers, rounds_threads;
 
 /* These are kinds of cases (test.h) by their variants. */
-extern const struct test_kind kind_everywhere; /* all four with levels */
-extern const struct test_kind kind_layouts;    /* all eight */
+extern const struct test_kind kind_everywhere; /* all four */
 extern const struct test_kind kind_inline;     /* the calling thread does everything */
 extern const struct test_kind kind_owner;
 extern const struct test_kind kind_workers;

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "wheel/wheel.h"
-#include "wheel/wheel_layout.h"
 
 enum {
 	STEP = 64,
@@ -23,8 +22,9 @@ struct kind {
 	bool ordered;
 };
 
-static struct kind levels = {TW_LAYOUT_LEVELS, false};
-static struct kind levels_ordered = {TW_LAYOUT_LEVELS, true};
+static struct kind unordered = {TW_LAYOUT_LEVELS, false};
+static struct kind ordered = {TW_LAYOUT_LEVELS, true};
+/* Levels of more slots. */
 static struct kind rounds = {TW_LAYOUT_ROUNDS, false};
 static struct kind rounds_ordered = {TW_LAYOUT_ROUNDS, true};
 
@@ -421,15 +421,11 @@ static void live_long(struct world *world)
 	{                      \
 #kind, &(kind) \
 	}
-static const struct test_kind kind_levels = {.variants = TEST_VARIANTS(IN(levels))};
-static const struct test_kind kind_in_order = {
-	.variants = TEST_VARIANTS(IN(levels_ordered), IN(rounds_ordered)),
-};
-static const struct test_kind kind_unordered = {
-	.variants = TEST_VARIANTS(IN(levels), IN(rounds)),
-};
-static const struct test_kind kind_all = {
-	.variants = TEST_VARIANTS(IN(levels_ordered), IN(rounds_ordered), IN(levels), IN(rounds)),
+static const struct test_kind kind_in_order = {.variants = TEST_VARIANTS(IN(ordered))};
+static const struct test_kind kind_unordered = {.variants = TEST_VARIANTS(IN(unordered))};
+static const struct test_kind kind_all = {.variants = TEST_VARIANTS(IN(ordered), IN(unordered))};
+static const struct test_kind kind_layouts = {
+	.variants = TEST_VARIANTS(IN(ordered), IN(unordered), IN(rounds_ordered), IN(rounds)),
 };
 
 /* A wheel with one timer is often empty. */
@@ -450,6 +446,20 @@ static void live_checked(struct world *world)
 TEST(all, every_operation_keeps_the_invariants_and_its_bounds)
 {
 	for_each_world(*state, 60, live_checked);
+}
+
+TEST(layouts, wheels_of_very_many_slots_are_as_exact)
+{
+	static const size_t many[] = {65536, 65537, 1000000};
+	uint64_t seed = seed_choose();
+
+	for (size_t i = 0; i < 3; i++) {
+		struct world world = world_open(*state, many[i], 200, random_from(seed, many[i]));
+
+		world.scans = true;
+		live(&world, TEST_SHARE_OF(1000));
+		world_close(&world);
+	}
 }
 
 static void live_late(struct world *world)
@@ -566,31 +576,6 @@ static void assert_next_is(struct world *world, size_t i)
 	judge_expired(world, expired[0]);
 }
 
-/* Some of the crowd are of later rounds: they too come out at their own ticks. */
-TEST(unordered, newly_due_timers_overtake_a_slot_of_several_rounds)
-{
-	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
-
-	world.lags = true;
-	for (size_t i = 2; i < 1000; i++)
-		add(&world, i, 5 + 16 * (i % 2));
-	add(&world, 0, 6);
-	add(&world, 1, 7);
-	wheel_advance(world.wheel, 5);
-	step(&world, STEP);
-	wheel_advance(world.wheel, 6);
-	assert_next_is(&world, 0);
-	wheel_advance(world.wheel, 7);
-	assert_next_is(&world, 1);
-	expire_all(&world);
-	world.lags = false;
-	advance_to(&world, 20);
-	assert_int_equal(world.pending, 499);
-	advance_to(&world, 21);
-	assert_int_equal(world.pending, 0);
-	world_close(&world);
-}
-
 /* Opens a world with timer 0 amid a crowd, all due at `tick`; timer 1 is due at the next. */
 static struct world open_crowd_at(const struct kind *kind, uint64_t tick)
 {
@@ -687,7 +672,7 @@ TEST(unordered, timer_moved_by_little_again_and_again_is_not_held_up)
 }
 
 /* In levels of 16 slots, a crowd comes down from the slot of ticks 32 to 47 from tick 16 on. */
-TEST(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd)
+TEST(unordered, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd)
 {
 	struct world world = world_open(*state, 16, 1000, random_from(1, 1));
 
@@ -708,12 +693,10 @@ TEST(levels, timer_moved_to_later_while_it_is_to_be_refiled_leaves_the_crowd)
 }
 
 /* Returns the levels of a wheel with `slots` slots: a timer is looked at at most once in each. */
-static size_t looks_at_most(const struct kind *kind, size_t slots)
+static size_t looks_at_most(size_t slots)
 {
 	size_t bits = 1;
 
-	if (kind->layout == TW_LAYOUT_ROUNDS)
-		return 1;
 	while (bits < 16 && (size_t)1 << bits < slots)
 		bits++;
 	return (63 + bits - 1) / bits;
@@ -737,7 +720,7 @@ TEST(all, far_timer_wakes_the_wheel_at_most_once_a_level)
 				wheel_advance(world.wheel, next_tick(&world));
 				expire_all(&world);
 			}
-			assert_in_range(looks, 1, looks_at_most(*state, slot_counts[i]));
+			assert_in_range(looks, 1, looks_at_most(slot_counts[i]));
 		}
 		world_close(&world);
 	}
@@ -790,21 +773,15 @@ static void expire_crowd(struct world *world)
 	}
 }
 
-/* In levels they come down from the topmost level together; in rounds they have three laps. */
+/* They come down from the topmost level together. */
 TEST(unordered, a_million_timers_in_one_slot_are_looked_at_64_at_a_time)
 {
-	const struct kind *kind = *state;
 	size_t crowd = TEST_SHARE_OF(1000000);
-	struct world world = world_open(kind, 512, crowd, random_from(seed_choose(), 1));
+	struct world world = world_open(*state, 512, crowd, random_from(seed_choose(), 1));
 	uint64_t far = (uint64_t)5 << 54;
 
-	for (size_t i = 0; i < crowd; i++) {
-		uint64_t expiry = kind->layout == TW_LAYOUT_LEVELS
-					  ? far + random_below(&world.random, 1000)
-					  : 7 + 512 * random_below(&world.random, 3);
-
-		add(&world, i, expiry);
-	}
+	for (size_t i = 0; i < crowd; i++)
+		add(&world, i, far + random_below(&world.random, 1000));
 	expire_crowd(&world);
 	world_close(&world);
 }

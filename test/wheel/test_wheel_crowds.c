@@ -6,7 +6,6 @@
 #include "support/test.h"
 
 #include "wheel/wheel.h"
-#include "wheel/wheel_layout.h"
 
 enum {
 	STEP = 64,

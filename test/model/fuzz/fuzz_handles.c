@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers by handle are compared with the model: the bytes are the random numbers. The first of them
- * chooses the layout.
+ * Timers by handle are compared with the model: the bytes are the random numbers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +11,14 @@
 
 enum { STEPS_MOST = 300 };
 
-static const struct trial_setting settings[] = {
-	{TW_LAYOUT_LEVELS, 10, 1, 300, 0, true, false},
-	{TW_LAYOUT_ROUNDS, 10, 1, 300, 0, true, false},
-};
+static const struct trial_setting setting = {TW_LAYOUT_LEVELS, 10, 1, 300, 0, true, false};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct random random = random_from_bytes(data, size);
-	const struct trial_setting *setting = &settings[random_below(&random, 2)];
 	static struct trial trial;
 
-	trial_begin(&trial, setting, random);
+	trial_begin(&trial, &setting, random);
 	trial_run(&trial, STEPS_MOST);
 	trial_end(&trial);
 	if (trial.wrong[0]) {

@@ -15,17 +15,12 @@ enum { OPERATIONS_MOST = 400 };
 
 static const struct trial_setting settings[] = {
 	{TW_LAYOUT_LEVELS, 1, 8, 500, 0, false, false},
-	{TW_LAYOUT_ROUNDS, 1, 8, 500, 0, false, false},
 	{TW_LAYOUT_LEVELS, 3, 20, 2000, 0, false, false},
-	{TW_LAYOUT_ROUNDS, 3, 20, 2000, 0, false, false},
 	{TW_LAYOUT_LEVELS, 10, 100, 2000, 0, false, false},
-	{TW_LAYOUT_ROUNDS, 10, 100, 2000, 0, false, false},
 	{TW_LAYOUT_LEVELS, 512, 20, 5000, 0, false, false},
 	{TW_LAYOUT_ROUNDS, 512, 20, 5000, 0, false, false},
 	{TW_LAYOUT_LEVELS, 10, 100, 1000, 16, false, false},
-	{TW_LAYOUT_ROUNDS, 10, 100, 1000, 16, false, false},
 	{TW_LAYOUT_LEVELS, 64, 100, 100000, 64, false, false},
-	{TW_LAYOUT_ROUNDS, 64, 100, 100000, 64, false, false},
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
