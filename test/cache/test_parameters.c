@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every public call is made with each of its pointers NULL and each of its sizes 0 and as large as
- * possible: the status is the header's, and a refused call changes nothing.
+ * possible: the status is the header's, and a refused call changes nothing. All answer TW_CLOSED
+ * after a stop.
  */
 #include "support/test.h"
 
@@ -692,4 +693,59 @@ TEST(inline_and_threads, options_at_the_ends_are_kept_or_refused)
 		}
 		cache_recorder_close(recorder);
 	}
+}
+
+static bool call_may_be_closed(const struct call *call)
+{
+	/* A take without a loader is refused before. */
+	return (call->kinds & OF_CACHE) && call->call != get_stats && call->call != write_metrics &&
+	       call->call != take_async;
+}
+
+static void check_closed(struct cache_recorder *recorder)
+{
+	struct tw_cache *cache = recorder->cache;
+	struct tw_cache_stats before;
+	struct tw_cache_stats after;
+	arguments given;
+
+	cache_set(recorder, "key", "value");
+	cache_set(recorder, "long key", "value");
+	before = cache_stats(recorder);
+	assert_status(tw_cache_stop(cache), TW_OK);
+	for (int i = 0; i < CALLS; i++) {
+		enum tw_status status;
+
+		if (!call_may_be_closed(&calls[i]))
+			continue;
+		give_usual(given, cache, calls[i].call);
+		sum = calls[i].call == get ? 99 : 0;
+		strcpy(buffer, "before");
+		status = calls[i].call(given);
+		if (status != TW_CLOSED)
+			fail_msg("%s: %s", calls[i].name, tw_status_name(status));
+		assert_int_equal(sum, 0);
+		assert_string_equal(buffer, "before");
+	}
+	/* The short path of a get is for keys of 8 bytes and more. */
+	assert_status(tw_cache_get(cache, "long key", 8, buffer, sizeof(buffer), NULL), TW_CLOSED);
+	/* Bad arguments are refused as before. */
+	assert_status(tw_cache_get(cache, NULL, 3, buffer, sizeof(buffer), NULL), TW_INVALID);
+	assert_status(tw_cache_delete(cache, "key", 0), TW_INVALID);
+	after = cache_stats(recorder);
+	/* A refused set has created its entry: the fields from here on may have changed. */
+	assert_memory_equal(&before, &after, offsetof(struct tw_cache_stats, memory));
+	tw_cache_destroy(cache);
+	recorder->cache = NULL;
+	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 2);
+}
+
+CACHED(inline_and_threads, stopped_cache_answers_closed, TW_HOUR)
+{
+	check_closed(recorder);
+}
+
+CACHED(inline_and_threads, sliding_cache_answers_closed_too, TW_HOUR, .idle = TW_MINUTE)
+{
+	check_closed(recorder);
 }
