@@ -437,32 +437,6 @@ TEST(once, file_has_at_most_256_kinds_of_time)
 	}
 }
 
-/* Bits are flipped anywhere: an accepted file still answers, and its spans go on. */
-TEST(once, randomly_damaged_file_does_no_harm)
-{
-	struct random random = random_from(seed_choose(), 1);
-	struct tzif_contents contents = contents_of('2');
-
-	for (int i = 0; i < TEST_SHARE_OF(100000); i++) {
-		struct tzif file;
-		struct zone zone;
-		int64_t time = -5000;
-		int64_t until;
-
-		tzif_write(&file, &contents);
-		for (uint64_t flips = 1 + random_below(&random, 4); flips > 0; flips--)
-			file.bytes[random_below(&random, file.size)] ^=
-				(unsigned char)(1u << random_below(&random, 8));
-		if (parse(&zone, file.bytes, file.size) != TW_OK)
-			continue;
-		for (int span = 0; span < 10 && time < latest; span++, time = until) {
-			assert_in_range(zone_offset(&zone, time, &until) + 100000, 0, 200000);
-			assert_true(until > time);
-		}
-		zone_destroy(&zone);
-	}
-}
-
 TEST(once, names_that_lead_astray_are_refused)
 {
 	static const struct {

@@ -138,17 +138,3 @@ TEST(everywhere, task_never_hangs_on_drains)
 	assert_all_drained(recorder);
 	recorder_close(recorder);
 }
-
-/* These are more timers than a turn hands over. */
-RECORDED(everywhere, idle_wait_covers_all_of_a_large_drain)
-{
-	enum { MANY = 5000 };
-
-	for (int number = 1; number <= MANY; number++)
-		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
-					   INTERVAL),
-			      TW_OK);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	settle(recorder);
-	assert_int_equal(event_count(recorder), MANY);
-}

@@ -56,27 +56,6 @@ PROBED(everywhere, periods_as_long_as_the_clock_do_not_overflow)
 	assert_int_equal(once.runs, 1);
 }
 
-PROBED(everywhere, no_call_hangs_on_a_queue_full_of_handles, .queue_capacity = 4)
-{
-	static struct probe probes[1000];
-
-	memset(probes, 0, sizeof(probes));
-	for (uintptr_t i = 0; i < 1000; i++) {
-		probe_start(recorder, &probes[i], i, (i % 3 + 1) * INTERVAL);
-		if (i % 4 == 1)
-			assert_status(probe_stop(&probes[i]), TW_OK);
-		if (i % 4 == 2)
-			assert_status(probe_reset(&probes[i], 9 * INTERVAL), TW_OK);
-	}
-	pass_ticks(recorder, 9);
-	for (uintptr_t i = 0; i < 1000; i++) {
-		if (i % 4 == 1)
-			assert_not_returned(recorder, i);
-		else
-			assert_executed_at(recorder, i, (i % 4 == 2 ? 9 : i % 3 + 1) * INTERVAL);
-	}
-}
-
 enum { MANY = TEST_SHARE_OF(1000000), MIB = 1 << 20 };
 
 /* Resident memory means little under a sanitizer. */
@@ -139,31 +118,5 @@ TEST(inline_and_threads, many_timers_stopped_together_leave_their_memory_to_the_
 		set_many_and_stop_them(recorder->wheel, timers);
 	assert_in_range(resident_memory(), 1, before + 4 * MIB);
 	free(timers);
-	recorder_close(recorder);
-}
-
-static void run_many(struct recorder *recorder)
-{
-	for (int i = 0; i < MANY; i++) {
-		if (tw_after_func(recorder->wheel, i % 3 * INTERVAL, run_nothing, NULL, NULL) !=
-		    TW_OK)
-			fail_msg("timer %d could not be set", i);
-		if (i % 1000 == 999)
-			pass_ticks(recorder, 1);
-	}
-	pass_ticks(recorder, 2);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-TEST(inline_and_threads, many_timers_that_have_run_leave_no_memory_behind)
-{
-	struct recorder *recorder = open_measured(*state);
-	long before;
-
-	run_many(recorder);
-	before = resident_memory();
-	run_many(recorder);
-	run_many(recorder);
-	assert_in_range(resident_memory(), 1, before + 4 * MIB);
 	recorder_close(recorder);
 }

@@ -144,31 +144,6 @@ SCRIPT(pool, tasks_not_begun_at_stop_are_released_and_do_not_run,
        "counts = set 5 fired 1 stopped 4 begun 1 ended 1",
        .workers = 1)
 
-static void *stop_from_thread(void *wheel)
-{
-	return VALUE(tw_stop(wheel));
-}
-
-RECORDED(everywhere, of_several_stops_at_once_one_is_the_first)
-{
-	pthread_t threads[4];
-	int first = 0;
-
-	set_timer(recorder, "any", 1, INTERVAL);
-	for (int i = 0; i < 4; i++)
-		pthread_create(&threads[i], NULL, stop_from_thread, recorder->wheel);
-	for (int i = 0; i < 4; i++) {
-		void *status;
-
-		pthread_join(threads[i], &status);
-		first += status == VALUE(TW_OK);
-		assert_true(status == VALUE(TW_OK) || status == VALUE(TW_CLOSED));
-	}
-	assert_int_equal(first, 1);
-	settle(recorder);
-	assert_released(recorder, 1, TW_STOPPED);
-}
-
 /* Several threads drive one wheel. */
 enum { DRIVERS = 4, TICKS_PER_DRIVER = TEST_SHARE_OF(2000) };
 
