@@ -160,18 +160,9 @@ CACHED(inline, thread_without_room_for_its_end_is_refused, TW_HOUR)
 struct run {
 	struct tw_wheel *wheel;
 	struct tw_cache *cache;
-	atomic_long removals;
 };
 
-static void count_removal(void *context, const struct tw_cache_entry *entry,
-			  enum tw_cache_cause cause)
-{
-	struct run *run = context;
-
-	atomic_fetch_add(&run->removals, 1);
-}
-
-static void run_open_with(struct run *run, const struct tw_cache_options *options)
+static void run_open(struct run *run, const struct tw_cache_options *options)
 {
 	struct tw_options wheel_options = {.clock = TW_CLOCK_MANUAL,
 					   .drive = TW_DRIVE_CALLER,
@@ -183,14 +174,6 @@ static void run_open_with(struct run *run, const struct tw_cache_options *option
 	assert_status(tw_create(&run->wheel, INTERVAL, 16, ignore_task, &wheel_options), TW_OK);
 	with_wheel.wheel = run->wheel;
 	assert_status(tw_cache_create(&run->cache, TW_HOUR, &with_wheel), TW_OK);
-}
-
-static void run_open(struct run *run)
-{
-	const struct tw_cache_options options = {
-		.context = run, .jitter = -1, .on_remove = count_removal, .shards = 2};
-
-	run_open_with(run, &options);
 }
 
 static void run_close(struct run *run)
@@ -205,7 +188,7 @@ static void set_large_with_fault(void *value)
 	struct run run;
 	enum tw_status status;
 
-	run_open(&run);
+	run_open(&run, &(struct tw_cache_options){.jitter = -1, .shards = 2});
 	begin_faults();
 	status = tw_cache_set(run.cache, "key", 3, value, LARGE);
 	assert_int_equal(end_faults(), status == TW_NO_MEMORY);
@@ -220,73 +203,6 @@ TEST(once, set_of_a_large_value_meets_each_failure)
 	static char value[LARGE];
 
 	assert_true(fail_each(FAULT_ALLOCATION, set_large_with_fault, value) > 0);
-}
-
-TEST(once, entries_leave_without_memory)
-{
-	struct run run;
-	struct tw_cache_stats stats;
-
-	run_open(&run);
-	for (int key = 0; key < KEYS; key++)
-		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
-						       (key % 3 + 1) * INTERVAL),
-			      TW_OK);
-	fail_allocation(1, true);
-	for (int key = 0; key < KEYS; key += 3)
-		assert_status(tw_cache_delete(run.cache, &key, sizeof(key)), TW_OK);
-	assert_status(tw_advance(run.wheel, 10 * INTERVAL), TW_OK);
-	assert_status(tw_cache_flush(run.cache), TW_OK);
-	assert_status(tw_cache_get_stats(run.cache, &stats), TW_OK);
-	end_faults();
-	assert_int_equal(stats.entries, 0);
-	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], KEYS - (KEYS + 2) / 3);
-	assert_int_equal(atomic_load(&run.removals), KEYS);
-	run_close(&run);
-}
-
-/* Far entries, too, which must be filed again as they come nearer, leave. */
-TEST(once, far_entries_leave_without_memory)
-{
-	struct run run;
-
-	run_open(&run);
-	for (int key = 0; key < KEYS; key++)
-		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
-						       (key + 1) * 37 * INTERVAL),
-			      TW_OK);
-	fail_allocation(1, true);
-	for (int key = 0; key < KEYS; key++) {
-		assert_status(tw_advance(run.wheel, 37 * INTERVAL), TW_OK);
-		assert_int_equal(entries_of(run.cache), KEYS - 1 - key);
-	}
-	end_faults();
-	run_close(&run);
-}
-
-/* Filings of removed keys are dropped, and there is no memory to file the others again. */
-TEST(once, entries_that_lost_their_file_leave_without_memory)
-{
-	enum { MANY = 2000, KEPT = 300 };
-	const struct tw_cache_options options = {.shards = 1, .jitter = -1};
-	struct run run;
-
-	run_open_with(&run, &options);
-	for (int key = 0; key < MANY; key++)
-		assert_status(tw_cache_set_with_expire(run.cache, &key, sizeof(key), "v", 1,
-						       (key + 1) * INTERVAL),
-			      TW_OK);
-	fail_allocation(1, true);
-	for (int key = KEPT; key < MANY; key++)
-		assert_status(tw_cache_delete(run.cache, &key, sizeof(key)), TW_OK);
-	for (int key = 0; key < KEPT; key++) {
-		assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
-		assert_int_equal(entries_of(run.cache), KEPT - 1 - key);
-		/* When there is memory again, all works as before. */
-		if (key == KEPT / 2)
-			end_faults();
-	}
-	run_close(&run);
 }
 
 /* Returns whether a flush ended before the deadline of an entry that could not be filed. */
@@ -326,25 +242,6 @@ TEST(once, flush_ends_without_memory)
 		assert_in_range(++attempts, 1, 50);
 }
 
-/* An earlier check of a key may take memory: without it the deadline stays. */
-TEST(once, touch_without_memory_changes_nothing)
-{
-	struct run run;
-
-	run_open(&run);
-	assert_status(tw_cache_set_with_expire(run.cache, "key", 3, "v", 1, 500 * INTERVAL), TW_OK);
-	fail_allocation(1, true);
-	assert_status(touch_key(run.cache, "key", 3, 2 * INTERVAL), TW_NO_MEMORY);
-	assert_status(touch_key(run.cache, "key", 3, 600 * INTERVAL), TW_OK);
-	end_faults();
-	assert_status(tw_advance(run.wheel, 599 * INTERVAL), TW_OK);
-	assert_int_equal(entries_of(run.cache), 1);
-	assert_status(touch_key(run.cache, "key", 3, INTERVAL), TW_OK);
-	assert_status(tw_advance(run.wheel, INTERVAL), TW_OK);
-	assert_int_equal(entries_of(run.cache), 0);
-	run_close(&run);
-}
-
 /* Limits hold without memory for an eviction's notes. */
 TEST(once, limits_hold_without_memory)
 {
@@ -352,7 +249,7 @@ TEST(once, limits_hold_without_memory)
 	struct tw_cache_stats stats;
 	struct run run;
 
-	run_open_with(&run, &options);
+	run_open(&run, &options);
 	for (int key = 0; key < 1000; key++)
 		assert_status(tw_cache_set(run.cache, &key, sizeof(key), "v", 1), TW_OK);
 	fail_allocation(1, true);
@@ -367,17 +264,6 @@ TEST(once, limits_hold_without_memory)
 }
 
 /* ---- At one moment ---- */
-
-/* Calls in a thread that the cache does not know, and has no memory for, if it needs any. */
-static void call_without_memory(void (*make)(void *argument), void *argument)
-{
-	struct blocked_call call;
-
-	fail_allocation(1, true);
-	blocked_call_start(&call, make, argument);
-	blocked_call_end(&call);
-	(void)end_faults();
-}
 
 /* Fails the value's allocation, and not the loader's later ones. */
 static enum tw_status load_without_memory(void *argument, const void *key, size_t key_size,
@@ -425,21 +311,6 @@ static enum tw_status load_new(void *argument, const void *key, size_t key_size,
 	return give_copied(loading, "new", 3, 0);
 }
 
-CACHED(inline, take_without_memory_does_not_load, TW_HOUR)
-{
-	const struct tw_cache_entry *entry;
-	atomic_int loads = 0;
-
-	assert_holds_none(recorder, "key");
-	fail_allocation(1, true);
-	assert_status(
-		tw_cache_take(recorder->cache, "key", 3, load_new, &loads, TW_FOREVER, &entry),
-		TW_NO_MEMORY);
-	assert_true(end_faults());
-	assert_null(entry);
-	assert_int_equal(atomic_load(&loads), 0);
-}
-
 /* The only place for a refreshing load is free again, too. */
 TEST(inline, refresh_without_memory_is_for_the_next_lookup)
 {
@@ -464,62 +335,4 @@ TEST(inline, refresh_without_memory_is_for_the_next_lookup)
 	cache_pass(recorder, 0);
 	assert_holds(recorder, "key", "new");
 	cache_recorder_close(recorder);
-}
-
-struct pass {
-	struct cache_recorder *recorder;
-	tw_duration by;
-	enum tw_status status;
-};
-
-static void advance_by(void *argument)
-{
-	struct pass *pass = argument;
-
-	pass->status = tw_advance(pass->recorder->wheel, pass->by);
-}
-
-/* The thread that drives the wheel reports removals. */
-CACHED(inline, removals_are_reported_by_a_thread_without_memory, TW_HOUR)
-{
-	struct pass pass = {recorder, 10 * INTERVAL, TW_OK};
-
-	cache_set_for(recorder, "key", "expires", 5 * INTERVAL);
-	cache_set(recorder, "key of another", "stays");
-	call_without_memory(advance_by, &pass);
-	assert_status(pass.status, TW_OK);
-	assert_int_equal(removal_count(recorder), 1);
-	assert_removed(recorder, "expires", TW_CAUSE_EXPIRED);
-}
-
-static void set_in_stopped_cache(void *cache)
-{
-	assert_status(tw_cache_set(cache, "new", 3, "v", 1), TW_CLOSED);
-	assert_status(put_added(cache, "new", 3, "v", 1, TW_HOUR), TW_CLOSED);
-}
-
-/* A thread without a reader needs memory for one, and then for the entry. */
-CACHED(inline, set_after_the_stop_is_refused_without_memory_too, TW_HOUR)
-{
-	struct blocked_call call;
-
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	fail_allocation(1, true);
-	blocked_call_start(&call, set_in_stopped_cache, recorder->cache);
-	blocked_call_end(&call);
-	set_in_stopped_cache(recorder->cache);
-	(void)end_faults();
-}
-
-static void destroy_cache(void *cache)
-{
-	tw_cache_destroy(cache);
-}
-
-CACHED(inline, cache_is_destroyed_without_memory, TW_HOUR)
-{
-	cache_set_letters(recorder, "abc");
-	call_without_memory(destroy_cache, recorder->cache);
-	recorder->cache = NULL;
-	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 3);
 }
