@@ -64,24 +64,15 @@ static void block_signals(sigset_t *signals)
 	pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
-/* Allows the program as many descriptors as it may have, and cuts the number of callbacks if these
- * are too few: each may need two, for its connection and for the look-up of a name. */
-static void prepare_descriptors(struct tw_redis_worker_options *options)
+/* Allows the program as many descriptors as it may have. */
+static void raise_descriptors(void)
 {
-	enum { OTHERS = 16, DEFAULT = 64 };
-	unsigned callbacks = options->callbacks ? options->callbacks : DEFAULT;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= OTHERS + 2 * (rlim_t)callbacks)
-		return;
-	options->callbacks = limit.rlim_cur > OTHERS ? (unsigned)(limit.rlim_cur - OTHERS) / 2 : 1;
-	options->callbacks += !options->callbacks;
-	fprintf(stderr, "twr: %ju file descriptors are enough for %u callbacks at a time, not %u\n",
-		(uintmax_t)limit.rlim_cur, options->callbacks, callbacks);
 }
 
 /* These are the pages, if they are asked for. */
@@ -167,7 +158,7 @@ int command_worker(struct tw_redis *redis, struct arguments *arguments)
 
 	(void)redis;
 	block_signals(&signals);
-	prepare_descriptors(&arguments->worker);
+	raise_descriptors();
 	if (arguments->listen.address) {
 		pages.listener = listener_open(&arguments->listen);
 		if (!pages.listener)

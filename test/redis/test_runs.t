@@ -118,10 +118,12 @@ $ kill -CONT $pages; await worker 'done     slow  attempt 2/25'
 $ end
 
 == A worker with few descriptors runs fewer callbacks.
-$ worker sh -c 'ulimit -Sn 20; ulimit -Hn 40; exec twr worker'
-$ grep descriptors $folder/worker
-*40 file descriptors are enough for 12 callbacks at a time, not 64*
+$ worker sh -c 'ulimit -Sn 20; ulimit -Hn 40; exec twr worker --verbose'
+$ seq 64 | sed "s|.*|{\"key\":\"&\",\"method\":\"GET\",\"callback\":\"$url/healthz\"}|" | twr load -
+64 added, 0 refused
+$ until test "$(grep -c '^done ' $folder/worker)" = 64; do sleep 0.01; done
 $ end
+1$ grep '^snoozed' $folder/worker
 
 == SIGHUP ends a worker as SIGTERM does, unless nohup makes it ignore that.
 $ worker twr worker

@@ -135,18 +135,6 @@ static CURLUcode host_read(const char *url, char **host)
 	return failed;
 }
 
-__attribute__((format(printf, 3, 4))) static void run_end(struct run *run,
-							  enum tw_redis_outcome outcome,
-							  const char *format, ...)
-{
-	va_list values;
-
-	run->outcome = outcome;
-	va_start(values, format);
-	vsnprintf(run->verdict.reason, sizeof(run->verdict.reason), format, values);
-	va_end(values);
-}
-
 /* Judges the URL's host. Returns false if it must not be called; the run then has its outcome. */
 static bool host_judge(struct http_request *request)
 {
@@ -160,8 +148,8 @@ static bool host_judge(struct http_request *request)
 	else if ((request->host = targets_judge_host(request->targets, host)) == TARGET_DENIED)
 		fault = "the host is denied: ";
 	if (fault)
-		run_end(run, failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL,
-			"%s%.200s", fault, host ? host : "");
+		run_judge(run, failed == CURLUE_OUT_OF_MEMORY ? TW_REDIS_RETRY : TW_REDIS_KILL,
+			  "%s%.200s", fault, host ? host : "");
 	curl_free(host);
 	return !fault;
 }
@@ -220,14 +208,14 @@ static void failure_judge(struct http_request *request, CURLcode result)
 	curl_off_t connected = 0;
 
 	if (*request->denied && !request->opened) {
-		run_end(run, TW_REDIS_KILL, "the address is denied: %s", request->denied);
+		run_judge(run, TW_REDIS_KILL, "the address is denied: %s", request->denied);
 	} else if (request->starved) {
-		run_end(run, TW_REDIS_SNOOZE, "no file descriptor is left");
+		run_judge(run, TW_REDIS_SNOOZE, "no file descriptor is left");
 		run->verdict.retry_in = starved_time;
 	} else if (result == CURLE_URL_MALFORMAT) {
-		run_end(run, TW_REDIS_KILL, "%s", curl_easy_strerror(result));
+		run_judge(run, TW_REDIS_KILL, "%s", curl_easy_strerror(result));
 	} else {
-		run_end(run, TW_REDIS_RETRY, "%s", curl_easy_strerror(result));
+		run_judge(run, TW_REDIS_RETRY, "%s", curl_easy_strerror(result));
 		curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
 		if (!connected || result == CURLE_OPERATION_TIMEDOUT)
 			request->sign = HOST_AWAY;
@@ -412,7 +400,7 @@ static void request_start(struct callbacks *callbacks, struct run *run)
 		request_end(callbacks, request);
 	} else if (!request->easy || !request_fill(callbacks, request) ||
 		   curl_multi_add_handle(callbacks->multi, request->easy) != CURLM_OK) {
-		run_end(run, TW_REDIS_RETRY, "out of memory");
+		run_judge(run, TW_REDIS_RETRY, "out of memory");
 		request_end(callbacks, request);
 	}
 }
@@ -550,14 +538,16 @@ static void callbacks_free(struct callbacks *callbacks)
 }
 
 /* Returns how many requests there may be: each may need two descriptors, for its connection and for
- * the look-up of a name. */
-static unsigned requests_most(unsigned callbacks)
+ * the look-up of a name. Some are left for all else. */
+static unsigned requests_most(void)
 {
+	enum { OTHERS = 16 };
 	struct rlimit limit;
-	rlim_t most = getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur / 2;
 
-	most = most < REQUESTS_MAX ? most : REQUESTS_MAX;
-	return most > callbacks ? (unsigned)most : callbacks;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < OTHERS + 4)
+		return 1;
+	limit.rlim_cur = (limit.rlim_cur - OTHERS) / 2;
+	return limit.rlim_cur < REQUESTS_MAX ? (unsigned)limit.rlim_cur : REQUESTS_MAX;
 }
 
 static bool text_copy(char **to, const char *from)
@@ -583,7 +573,7 @@ static bool requests_create(struct callbacks *callbacks)
 	if (!callbacks->utf8 && errno == ENOMEM)
 		return false;
 	callbacks->multi = curl_multi_init();
-	callbacks->most = requests_most(limit);
+	callbacks->most = requests_most();
 	callbacks->requests = calloc(callbacks->most, sizeof(*callbacks->requests));
 	if (!callbacks->multi || !callbacks->requests || !certificates_choose(callbacks))
 		return false;
@@ -641,10 +631,6 @@ void callbacks_stop(struct callbacks *callbacks)
 
 void callbacks_submit(struct callbacks *callbacks, struct run_list *runs)
 {
-	if (!runs->count)
-		return;
-	pthread_mutex_lock(&callbacks->runner.lock);
-	run_list_move(&callbacks->runner.waiting, runs);
-	pthread_mutex_unlock(&callbacks->runner.lock);
-	curl_multi_wakeup(callbacks->multi);
+	if (runner_give(&callbacks->runner, runs))
+		curl_multi_wakeup(callbacks->multi);
 }

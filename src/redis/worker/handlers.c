@@ -86,15 +86,10 @@ void handlers_stop(struct handlers *handlers)
 
 void handlers_submit(struct handlers *handlers, struct run_list *runs)
 {
-	size_t count = runs->count;
+	size_t count = runner_give(&handlers->runner, runs);
 
-	if (!count)
-		return;
-	pthread_mutex_lock(&handlers->runner.lock);
-	run_list_move(&handlers->runner.waiting, runs);
 	for (size_t i = 0; i < handlers->count && i < count; i++)
 		pthread_cond_signal(&handlers->wake);
-	pthread_mutex_unlock(&handlers->runner.lock);
 }
 
 bool handlers_are_caller(const struct handlers *handlers)

@@ -5,6 +5,8 @@
  */
 #include "run.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -52,6 +54,16 @@ void run_begin(struct run *run, tw_duration now)
 {
 	run->begun = true;
 	run->job->lateness += now - run->claimed;
+}
+
+void run_judge(struct run *run, enum tw_redis_outcome outcome, const char *format, ...)
+{
+	va_list values;
+
+	run->outcome = outcome;
+	va_start(values, format);
+	vsnprintf(run->verdict.reason, sizeof(run->verdict.reason), format, values);
+	va_end(values);
 }
 
 enum tw_status mailbox_init(struct mailbox *mailbox)
@@ -109,6 +121,18 @@ void runner_init(struct runner *runner, struct mailbox *mailbox)
 void runner_destroy(struct runner *runner)
 {
 	pthread_mutex_destroy(&runner->lock);
+}
+
+size_t runner_give(struct runner *runner, struct run_list *runs)
+{
+	size_t count = runs->count;
+
+	if (!count)
+		return 0;
+	pthread_mutex_lock(&runner->lock);
+	run_list_move(&runner->waiting, runs);
+	pthread_mutex_unlock(&runner->lock);
+	return count;
 }
 
 void run_count(struct run *run)

@@ -70,6 +70,10 @@ bool run_may_begin(struct run *run, tw_duration now);
 /* Notes that the run begins, and how late. The runner's thread calls this before the task runs. */
 void run_begin(struct run *run, tw_duration now);
 
+/* Notes how the run ended, and why: the reason, whose format is printf's. */
+__attribute__((format(printf, 3, 4))) void run_judge(struct run *run, enum tw_redis_outcome outcome,
+						     const char *format, ...);
+
 /* A mailbox has ended runs for the main thread, which sleeps on the descriptor. */
 struct mailbox {
 	pthread_mutex_t lock;
@@ -96,6 +100,8 @@ struct runner {
 
 void runner_init(struct runner *runner, struct mailbox *mailbox);
 void runner_destroy(struct runner *runner);
+/* Hands over all runs of the list. Returns their number. */
+size_t runner_give(struct runner *runner, struct run_list *runs);
 /* Counts the run as running, until runner_end(). */
 void run_count(struct run *run);
 /* Takes the next run, which then counts as running, or returns NULL. The lock is held. */

@@ -2,7 +2,6 @@
 
 #include "worker.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/xorshift.h"
@@ -44,13 +43,6 @@ static void batch_end_run(struct tw_redis_worker *worker, struct batch *batch)
 		list_remove(&batch->lease);
 }
 
-static void run_refuse(struct run *run, enum tw_redis_outcome outcome, const char *reason)
-{
-	run->outcome = outcome;
-	snprintf(run->verdict.reason, sizeof(run->verdict.reason), "%s", reason);
-	worker_end_run(run->shard->source->worker, run);
-}
-
 void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 {
 	struct feed *feed;
@@ -60,19 +52,18 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
 	feed = &worker->feeds[run->by_handler];
 	feed->pending++;
-	if (run->fate >= FATE_LATE) {
-		worker_end_run(worker, run);
-	} else if (run->fate != FATE_RUN) {
-		run_refuse(run, TW_REDIS_KILL, fate_ending(run->fate)->reason);
-	} else if (!feed->slots) {
-		run_refuse(run, TW_REDIS_RETRY,
-			   "the task has no callback, and this worker has no handler");
-	} else if (worker->stopping) {
-		run->given_back = true;
-		worker_end_run(worker, run);
-	} else {
+	if (run->fate == FATE_RUN && feed->slots && !worker->stopping) {
 		run_list_add(&feed->fresh, run);
+		return;
 	}
+	if (run->fate != FATE_RUN && run->fate < FATE_LATE)
+		run_judge(run, TW_REDIS_KILL, "%s", fate_ending(run->fate)->reason);
+	else if (run->fate == FATE_RUN && !feed->slots)
+		run_judge(run, TW_REDIS_RETRY,
+			  "the task has no callback, and this worker has no handler");
+	else
+		run->given_back = run->fate == FATE_RUN;
+	worker_end_run(worker, run);
 }
 
 /* Returns the wait of a failed run. It doubles with each attempt, less a random part up to half. */
