@@ -92,7 +92,7 @@ $(BUILD)/test/redis/test_pages_faults: WRAP += $(addprefix -Wl$(comma)--wrap=,cl
 	tw_redis_get_groups)
 $(BUILD)/test/redis/test_pages_faults: redis_libs += $(twr_libs)
 $(addprefix $(BUILD)/test/redis/,test_pages_faults twr_faults): WRAP += $(addprefix \
-	-Wl$(comma)--wrap=,listen MHD_start_daemon MHD_add_response_header)
+	-Wl$(comma)--wrap=,MHD_start_daemon MHD_add_response_header)
 $(BUILD)/test/faults/pages.o: EXTRA += $(redis_cflags) $(twr_cflags)
 
 # Tests once more, with scripts that refuse keys which their calls did not name (test_keys.sh).

@@ -2,14 +2,12 @@
 /*
  * This is linked to a program that runs as a process of its own, beside faults.c, stacks.c,
  * libraries.c and pages.c. In its environment FAIL_ALLOCATION=n makes its n-th allocation fail,
- * FAIL_DESCRIPTOR=n and FAIL_THREAD=n its n-th descriptor or thread, FAIL_CALL=name the calls of
- * that name, and FAIL_STACK=n the first allocation from the call stack of that number.
- * ALLOCATIONS=path writes the numbers of the call stacks of all allocations to that file, 8 bytes
- * each.
+ * FAIL_DESCRIPTOR=n and FAIL_THREAD=n its n-th descriptor or thread, and FAIL_STACK=n the first
+ * allocation from the call stack of that number. ALLOCATIONS=path writes the numbers of the call
+ * stacks of all allocations to that file, 8 bytes each.
  */
 #include "faults.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,8 +38,6 @@ static long number_of(const char *name)
 __attribute__((constructor)) static void read_environment(void)
 {
 	json_set_alloc_funcs(malloc, free);
-	if (getenv("FAIL_CALL"))
-		fail_calls(getenv("FAIL_CALL"), EAGAIN);
 	if (number_of("FAIL_DESCRIPTOR") > 0)
 		fail_descriptor(number_of("FAIL_DESCRIPTOR"));
 	if (number_of("FAIL_THREAD") > 0)

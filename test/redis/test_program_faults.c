@@ -184,20 +184,6 @@ TEST(opened, worker_meets_each_failure)
 		  "the worker runs");
 }
 
-TEST(opened, worker_whose_pages_cannot_be_served_never_runs)
-{
-	struct program program;
-
-	setenv("FAIL_CALL", "MHD_start_daemon", 1);
-	assert_int_equal(
-		program_run(&program, &environment, ARGUMENTS("worker", "--listen=127.0.0.1:0")),
-		71);
-	unsetenv("FAIL_CALL");
-	assert_non_null(strstr(program_text(&program), "twr: can't listen on 127.0.0.1:0"));
-	assert_null(strstr(program_text(&program), "the worker runs"));
-	program_end(&program);
-}
-
 TEST(opened, password_meets_each_failure)
 {
 	const struct redis_server_options guarded_options = {.password = "the-secret"};
