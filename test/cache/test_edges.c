@@ -53,46 +53,6 @@ CACHED_BY(inline_and_threads, touch_that_a_hit_was_ahead_of_still_expires_in_tim
 	assert_removed(recorder, "value", TW_CAUSE_EXPIRED);
 }
 
-struct looker {
-	pthread_t thread;
-	struct tw_cache *cache;
-	atomic_bool ended;
-};
-
-static void *looker_run(void *argument)
-{
-	struct looker *looker = argument;
-
-	while (!atomic_load(&looker->ended))
-		tw_cache_get(looker->cache, "key", 3, NULL, 0, NULL);
-	return NULL;
-}
-
-CACHED_BY(inline, touch_that_shortens_wins_over_hits_beside_it,
-	  open_sliding(*state, 10 * TW_SECOND))
-{
-	enum { ROUNDS = TEST_SHARE_OF(300000) };
-	struct looker looker = {.cache = recorder->cache};
-	const struct tw_cache_entry *entry;
-	int lost = 0;
-
-	assert_int_equal(pthread_create(&looker.thread, NULL, looker_run, &looker), 0);
-	for (int i = 0; i < ROUNDS; i++) {
-		assert_status(touch_key(recorder->cache, "key", 3, TW_HOUR),
-			      i == 0 ? TW_NOT_FOUND : TW_OK);
-		if (i == 0)
-			cache_set(recorder, "key", "value");
-		assert_status(tw_advance(recorder->wheel, 1), TW_OK);
-		assert_status(touch_key(recorder->cache, "key", 3, TW_SECOND), TW_OK);
-		entry = cache_pinned(recorder, "key");
-		lost += tw_cache_entry_deadline(entry) > tw_now(recorder->wheel) + TW_SECOND;
-		tw_cache_entry_release(entry);
-	}
-	atomic_store(&looker.ended, true);
-	pthread_join(looker.thread, NULL);
-	assert_int_equal(lost, 0);
-}
-
 /* Returns ten for any value; "late" takes half a tick to weigh. */
 static uint64_t weigh_late(void *recorder, const void *key, size_t key_size, const void *value,
 			   size_t value_size)

@@ -269,36 +269,6 @@ CACHE_SCRIPT(inline_and_threads, touch_shortens_and_lengthens_a_lifetime, TW_HOU
 	     "lives shorter s 10; touch shorter 1h = NOT_FOUND; lives longer l 90;"
 	     "touch longer -1ns = INVALID; touch nothing 1h = NOT_FOUND")
 
-CACHED(inline_and_threads, lifetime_touched_again_and_again_ends_at_the_last_deadline,
-       10 * INTERVAL)
-{
-	struct random random = random_from(seed_choose(), 4);
-	tw_duration deadline = 10 * INTERVAL;
-
-	cache_set(recorder, "key", "value");
-	for (int i = 0; i < 2000; i++) {
-		tw_duration step = random_between(&random, 1, INTERVAL);
-
-		if (random_once_in(&random, 3)) {
-			tw_duration life = random_between(&random, step + 1, 40 * INTERVAL);
-
-			assert_status(touch_key(recorder->cache, "key", 3, life), TW_OK);
-			deadline = tw_now(recorder->wheel) + life;
-		}
-		if (tw_now(recorder->wheel) + step >= deadline) {
-			cache_pass(recorder, deadline - 1 - tw_now(recorder->wheel));
-			assert_holds(recorder, "key", "value");
-			cache_pass(recorder, 1);
-			assert_holds_none(recorder, "key");
-			cache_set(recorder, "key", "value");
-			deadline = tw_now(recorder->wheel) + 10 * INTERVAL;
-		} else {
-			cache_pass(recorder, step);
-			assert_holds(recorder, "key", "value");
-		}
-	}
-}
-
 CACHE_SCRIPT(inline_and_threads, entry_without_expiry_stays_until_it_is_given_one, TW_FOREVER,
 	     "set key value; set freed value 1; touch freed never; pass 1000h; get freed = value;"
 	     "deadline key = never; touch key 1; pass 1; get key = NOT_FOUND")
@@ -353,17 +323,6 @@ TEST(once, cache_whose_entries_have_no_lifetime_is_refused)
 
 		assert_status(tw_cache_create(&none, expire, NULL), TW_INVALID);
 		assert_null(none);
-	}
-}
-
-/* The old value's timer must not remove the new one. */
-CACHED(inline_and_threads, new_value_outlives_the_timer_of_the_old_one, TW_HOUR)
-{
-	for (int i = 0; i < 200; i++) {
-		cache_set_for(recorder, "key", "old", 3 * INTERVAL);
-		cache_pass(recorder, 3 * INTERVAL - 1 + i % 3);
-		cache_set_for(recorder, "key", "new", 5 * INTERVAL);
-		assert_lives_for(recorder, "key", "new", 5 * INTERVAL);
 	}
 }
 

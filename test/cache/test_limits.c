@@ -299,6 +299,10 @@ TEST(inline_and_threads, value_without_a_weight_is_weighed)
 	assert_int_equal(cache_stats(recorder).bytes, weight + 30);
 	assert_status(tw_cache_put(cache, "copied", 6, &heavy, TW_CACHE_PUT_SET), TW_OK);
 	assert_int_equal(cache_stats(recorder).bytes, 500 + 30);
+	/* Nothing weighs nothing. */
+	weight = 0;
+	assert_status(tw_cache_set(cache, "copied", 6, &weight, sizeof(weight)), TW_OK);
+	assert_int_equal(cache_stats(recorder).bytes, 1 + 30);
 	cache_recorder_close(recorder);
 }
 

@@ -324,59 +324,6 @@ TEST(inline, s3fifo_hits_more_often_than_lru_on_skewed_keys_and_scans)
 	}
 }
 
-TEST(inline, entries_stay_within_their_limit)
-{
-	static const uint64_t limits[] = {1, 2, 3, 7, 10, 100, 1000};
-
-	for (int policy = 0; policy < 2; policy++) {
-		for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-			struct cache_recorder *recorder = open_limited(
-				*state, policy ? TW_POLICY_S3FIFO : TW_POLICY_LRU, limits[i], 0);
-
-			for (int key = 0; key < 3000; key++) {
-				assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &key,
-							   sizeof(key)),
-					      TW_OK);
-				/* The new value is there. */
-				assert_status(tw_cache_get(recorder->cache, &key, sizeof(key), &key,
-							   sizeof(key), NULL),
-					      TW_OK);
-			}
-			assert_int_equal(cache_stats(recorder).entries, limits[i]);
-			assert_int_equal(cache_stats(recorder).removed[TW_CAUSE_SIZE],
-					 3000 - limits[i]);
-			cache_recorder_close(recorder);
-		}
-	}
-}
-
-TEST(inline_and_threads, weights_stay_within_their_limit)
-{
-	for (int policy = 0; policy < 2; policy++) {
-		struct cache_recorder *recorder = cache_recorder_open_with(
-			*state, TW_HOUR,
-			(struct tw_cache_options){.max_bytes = 1000,
-						  .weigh = weigh_by_first_byte,
-						  .policy = policy ? TW_POLICY_S3FIFO
-								   : TW_POLICY_LRU});
-		struct random random = random_from(seed_choose(), 1);
-
-		for (int i = 0; i < 5000; i++) {
-			int key = (int)random_below(&random, 200);
-			unsigned char weight = (unsigned char)random_below(&random, 256);
-
-			assert_status(tw_cache_set(recorder->cache, &key, sizeof(key), &weight, 1),
-				      TW_OK);
-			assert_true(cache_stats(recorder).bytes <= 1000);
-			assert_status(
-				tw_cache_get(recorder->cache, &key, sizeof(key), &weight, 1, NULL),
-				TW_OK);
-		}
-		assert_true(cache_stats(recorder).bytes > 600);
-		cache_recorder_close(recorder);
-	}
-}
-
 /* The cache remembers evicted keys, at most its number of entries. */
 TEST(inline_and_threads, memory_of_the_evicted_shrinks_with_the_limit)
 {

@@ -214,73 +214,6 @@ CACHED(inline_and_threads, destroy_reports_all_though_the_wheel_is_stopped, TW_H
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 199);
 }
 
-/* The pool removes expired entries while the flush looks for them. */
-CACHED(inline_and_threads, flush_waits_for_removals_that_are_under_way, INTERVAL)
-{
-	for (int turn = 0; turn < TEST_SHARE_OF(3000); turn++) {
-		struct tw_cache_stats stats;
-		uint64_t removed = 0;
-
-		for (int i = 0; i < 20; i++)
-			assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value", 5),
-				      TW_OK);
-		assert_status(tw_advance(recorder->wheel, 2 * INTERVAL), TW_OK);
-		assert_status(tw_cache_flush(recorder->cache), TW_OK);
-		stats = cache_stats(recorder);
-		for (int cause = 0; cause < TW_CACHE_CAUSES; cause++)
-			removed += stats.removed[cause];
-		assert_int_equal(stats.entries, 0);
-		assert_int_equal(stats.notified, removed);
-	}
-}
-
-struct leaver {
-	struct cache_recorder *recorder;
-	atomic_bool ends;
-};
-
-static void *leave_again_and_again(void *argument)
-{
-	struct leaver *leaver = argument;
-
-	while (!atomic_load(&leaver->ends)) {
-		(void)tw_cache_set(leaver->recorder->cache, "own", 3, "own", 3);
-		(void)tw_cache_delete(leaver->recorder->cache, "own", 3);
-	}
-	return NULL;
-}
-
-static void count_expired(void *context, const struct tw_cache_entry *entry,
-			  enum tw_cache_cause cause)
-{
-	if (cause == TW_CAUSE_EXPIRED)
-		atomic_fetch_add((atomic_int *)context, 1);
-}
-
-/* A flush does not wait for removals that other threads cause meanwhile. */
-TEST(threads, flush_waits_for_what_left_before_it_though_others_leave)
-{
-	struct cache_recorder *recorder = cache_recorder_create(*state);
-	struct tw_cache_options options = cache_recorder_options(recorder);
-	struct leaver leaver = {.recorder = recorder};
-	atomic_int expired = 0;
-	pthread_t thread;
-
-	options.on_remove = count_expired;
-	options.context = &expired;
-	cache_recorder_start(recorder, TW_HOUR, &options);
-	assert_int_equal(pthread_create(&thread, NULL, leave_again_and_again, &leaver), 0);
-	for (int turn = 1; turn <= TEST_SHARE_OF(20000); turn++) {
-		cache_set_for(recorder, "key", "value", INTERVAL);
-		assert_status(tw_advance(recorder->wheel, 2 * INTERVAL), TW_OK);
-		assert_status(tw_cache_flush(recorder->cache), TW_OK);
-		assert_int_equal(atomic_load(&expired), turn);
-	}
-	atomic_store(&leaver.ends, true);
-	pthread_join(thread, NULL);
-	cache_recorder_close(recorder);
-}
-
 /* These tasks take a while and set themselves again, as a job must wait in the pool's queue. */
 enum { BUSY_TASKS = 4, BUSY_TURNS = 600, BUSY_MS = 30 };
 
@@ -374,25 +307,4 @@ TEST(once, cache_with_its_own_wheel_leaves_no_thread)
 		WAIT_UNTIL(count_threads() <= before);
 	}
 	tw_cache_destroy(NULL);
-}
-
-/* The address sanitizer finds a fault. The clock is real: entries expire in the destroy. */
-TEST(once, cache_may_end_while_its_entries_expire)
-{
-	struct tw_options wheel_options = {.workers = 4, .max_workers = 4};
-	struct tw_cache_options options = {.shards = 1, .jitter = -1};
-
-	assert_status(tw_create(&options.wheel, 200 * TW_MICROSECOND, 64, NULL, &wheel_options),
-		      TW_OK);
-	for (int round = 0; round < TEST_SHARE_OF(1000); round++) {
-		struct tw_cache *cache;
-
-		assert_status(tw_cache_create(&cache, TW_HOUR, &options), TW_OK);
-		for (int i = 0; i < 600; i++)
-			tw_cache_set_with_expire(cache, &i, sizeof(i), "v", 1,
-						 (1 + i % 40) * 50 * TW_MICROSECOND);
-		wait_for(round * 37 % 1500 * TW_MICROSECOND);
-		tw_cache_destroy(cache);
-	}
-	tw_destroy(options.wheel);
 }

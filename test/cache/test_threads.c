@@ -2,7 +2,8 @@
 /*
  * Eight threads make all calls on the same keys, while the clock moves and entries expire. Each key
  * has one thread that writes it, with rising versions: every value read is whole, of its key, not
- * from the future, and never older than the reader's last.
+ * from the future, and never older than the reader's last. Pins change hands, and outlive the
+ * cache; some loads fail, and counts are exact.
  */
 #include "support/test.h"
 
@@ -19,7 +20,7 @@ enum {
 	KEYS = 50 * THREADS,
 	CALLS = TEST_SHARE_OF(200000), /* calls of each thread */
 	MANY = 20,
-	PINS = 8, /* pins of each thread at a time */
+	PINS = 64, /* at a time, which threads exchange */
 };
 
 struct storm {
@@ -27,6 +28,7 @@ struct storm {
 	struct tw_cache *cache;
 	const struct tw_cache_options *setting; /* the kind of cache */
 	atomic_ulong issued[KEYS];              /* the newest version that may be there */
+	_Atomic(const struct tw_cache_entry *) pins[PINS];
 	atomic_int at_work;
 	/* These must be 0 at the end. */
 	atomic_int torn;
@@ -35,14 +37,12 @@ struct storm {
 	atomic_int wrong; /* statuses */
 	/* These sums must agree with the cache's. */
 	atomic_ulong lookups;
+	atomic_ulong loads;
+	atomic_ulong load_errors;
+	atomic_ulong timeouts;
 	atomic_ulong adopted;
 	atomic_ulong freed;
 	atomic_ulong removed;
-};
-
-struct pin {
-	const struct tw_cache_entry *entry; /* NULL if unused */
-	uint64_t key;
 };
 
 struct worker {
@@ -51,7 +51,6 @@ struct worker {
 	uint64_t number;
 	struct random random;
 	uint64_t seen[KEYS]; /* the newest version read */
-	struct pin pins[PINS];
 };
 
 static void judge_status(struct storm *storm, bool fits)
@@ -149,31 +148,30 @@ static void call_get(struct worker *worker)
 		judge_read(worker, key, value, size);
 }
 
-static void unpin(struct worker *worker, struct pin *pin)
+/* Releases a pin, maybe another thread's. */
+static void unpin(struct storm *storm, const struct tw_cache_entry *entry)
 {
-	if (pin->entry != NULL)
-		judge_entry(worker->storm, pin->entry);
-	tw_cache_entry_release(pin->entry);
-	pin->entry = NULL;
+	if (entry)
+		judge_entry(storm, entry);
+	tw_cache_entry_release(entry);
 }
 
 static void call_acquire(struct worker *worker)
 {
 	struct storm *storm = worker->storm;
-	struct pin *pin = &worker->pins[random_below(&worker->random, PINS)];
-	enum tw_status status;
+	uint64_t key = random_key(worker);
+	const struct tw_cache_entry *entry;
+	enum tw_status status = tw_cache_acquire(storm->cache, &key, sizeof(key), 0, &entry);
 	const void *value;
 	size_t size;
 
-	unpin(worker, pin);
-	pin->key = random_key(worker);
-	status = tw_cache_acquire(storm->cache, &pin->key, sizeof(pin->key), 0, &pin->entry);
 	atomic_fetch_add(&storm->lookups, 1);
-	judge_status(storm, status == (pin->entry != NULL ? TW_OK : TW_NOT_FOUND));
+	judge_status(storm, status == (entry != NULL ? TW_OK : TW_NOT_FOUND));
 	if (status == TW_OK) {
-		value = tw_cache_entry_value(pin->entry, &size);
-		judge_read(worker, pin->key, value, size);
+		value = tw_cache_entry_value(entry, &size);
+		judge_read(worker, key, value, size);
 	}
+	unpin(storm, atomic_exchange(&storm->pins[random_below(&worker->random, PINS)], entry));
 }
 
 static void call_get_many(struct worker *worker)
@@ -271,34 +269,38 @@ static void call_touch(struct worker *worker)
 	judge_status(worker->storm, status == TW_OK || status == TW_NOT_FOUND);
 }
 
-/* Loads the newest version, and none of each seventh key. */
+/* Loads the newest version, and none of each seventh key. Some loads fail. */
 static enum tw_status load(void *argument, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading)
 {
 	struct storm *storm = argument;
 	unsigned char value[CHECKED_VALUE_MOST];
+	uint64_t turn = atomic_fetch_add(&storm->loads, 1);
 	uint64_t number;
 	uint64_t version;
 
 	memcpy(&number, key, key_size);
 	version = atomic_load(&storm->issued[number]);
-	if (number % 7 == 0 || version == 0)
-		return TW_NOT_FOUND;
-	return give_copied(loading, value, checked_value_write(value, number, version),
-			   20 * INTERVAL);
+	if (number % 7 != 0 && version != 0 && turn % 5 != 0)
+		return give_copied(loading, value, checked_value_write(value, number, version),
+				   20 * INTERVAL);
+	atomic_fetch_add(&storm->load_errors, 1);
+	return number % 7 == 0 ? TW_NOT_FOUND : TW_SYSTEM;
 }
 
 static void call_take(struct worker *worker)
 {
 	struct storm *storm = worker->storm;
 	uint64_t key = random_key(worker);
+	tw_duration wait = random_once_in(&worker->random, 2) ? 0 : TW_FOREVER;
 	const struct tw_cache_entry *entry;
 	enum tw_status status =
-		tw_cache_take(storm->cache, &key, sizeof(key), load, storm,
-			      random_between(&worker->random, 0, TW_SECOND), &entry);
+		tw_cache_take(storm->cache, &key, sizeof(key), load, storm, wait, &entry);
 
 	atomic_fetch_add(&storm->lookups, 1);
-	judge_status(storm, status == TW_OK || status == TW_NOT_FOUND || status == TW_TIMED_OUT);
+	atomic_fetch_add(&storm->timeouts, status == TW_TIMED_OUT);
+	judge_status(storm, status == TW_OK || status == TW_NOT_FOUND || status == TW_SYSTEM ||
+				    (status == TW_TIMED_OUT && wait == 0));
 	/* The value may be old, as a newer one was set during its load. */
 	if (status == TW_OK)
 		judge_entry(storm, entry);
@@ -365,8 +367,6 @@ static void *worker_run(void *argument)
 
 	for (int i = 0; i < CALLS; i++)
 		make_call(worker);
-	for (int i = 0; i < PINS; i++)
-		unpin(worker, &worker->pins[i]);
 	atomic_fetch_sub(&worker->storm->at_work, 1);
 	return NULL;
 }
@@ -415,6 +415,9 @@ static void assert_counts(struct storm *storm)
 		removed += stats.removed[cause];
 	assert_int_equal(stats.inserts, removed + stats.entries);
 	assert_int_equal(stats.hits + stats.misses + stats.absent, atomic_load(&storm->lookups));
+	assert_int_equal(stats.loads, atomic_load(&storm->loads));
+	assert_int_equal(stats.load_errors, atomic_load(&storm->load_errors));
+	assert_int_equal(stats.wait_timeouts, atomic_load(&storm->timeouts));
 	assert_int_equal(stats.notified, atomic_load(&storm->removed));
 	if (storm->setting->negative_expire == 0)
 		assert_int_equal(stats.notified, removed);
@@ -447,6 +450,9 @@ static void live_through(struct tw_cache_options setting)
 	assert_int_equal(stats.entries, 0);
 	assert_int_equal(stats.bytes, 0);
 	tw_cache_destroy(storm.cache);
+	/* Pins outlive the cache. */
+	for (int i = 0; i < PINS; i++)
+		unpin(&storm, atomic_load(&storm.pins[i]));
 	assert_int_equal(atomic_load(&storm.freed), atomic_load(&storm.adopted));
 	assert_int_equal(atomic_load(&storm.torn), 0);
 	assert_int_equal(atomic_load(&storm.backward), 0);
