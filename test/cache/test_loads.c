@@ -200,31 +200,11 @@ CACHED(inline_and_threads, loaded_value_has_its_own_deadline_and_weight, TW_HOUR
 		      TW_INVALID);
 }
 
-static void *destroy_run(void *argument)
-{
-	tw_cache_destroy(argument);
-	return NULL;
-}
-
-CACHED(inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load, TW_HOUR)
-{
-	struct load load;
-	pthread_t destroyer;
-
-	source_open(&load.source, "loaded");
-	load_start(&load, recorder, "key");
-	assert_int_equal(pthread_create(&destroyer, NULL, destroy_run, recorder->cache), 0);
-	assert_takers_end(load.others, TW_CLOSED, NULL);
-	wait_for(5 * TW_MILLISECOND);
-	gate_open(&load.source.gate);
-	assert_int_equal(pthread_join(load.first.thread, NULL), 0);
-	assert_int_equal(pthread_join(destroyer, NULL), 0);
-	/* A take has the value of its own load. */
-	assert_status(load.first.status, TW_OK);
-	assert_value(load.first.entry, "loaded");
-	tw_cache_entry_release(load.first.entry);
-	recorder->cache = NULL;
-}
+/* A take has the value of its own load. */
+CACHE_SCRIPT(
+	inline_and_threads, destroy_wakes_waiters_and_waits_for_the_load, TW_HOUR,
+	"source loaded gated; begin a take key; reached; begin 20 b take key;"
+	"await load_waits 20; begin d destroy; ended b = CLOSED; go; ended a = loaded; ended d")
 
 /* The value's shard may have no other entry to evict. */
 CACHED(inline_and_threads, loads_keep_the_limit_of_all_shards, TW_HOUR, .max_entries = 4,

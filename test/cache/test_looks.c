@@ -2,75 +2,30 @@
 /* These calls have no side effects: acquire without a use, load times, and statistics as text. */
 #include "support/test.h"
 
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/cache_source.h"
 #include "support/stats.h"
 #include "support/text.h"
 
-static const struct tw_cache_entry *peeked(struct cache_recorder *recorder, const char *key)
-{
-	const struct tw_cache_entry *entry;
-	enum tw_status status =
-		tw_cache_acquire(recorder->cache, key, strlen(key), TW_CACHE_NO_USE, &entry);
+CACHE_SCRIPT(inline_and_threads, acquire_without_a_use_finds_what_may_be_read_and_counts_nothing,
+	     10 * INTERVAL,
+	     "peek key = NOT_FOUND; set key value; peek key = value; delete key; set key value;"
+	     "pass 10; peek key = NOT_FOUND; counts = inserts 2")
 
-	assert_status(status, entry ? TW_OK : TW_NOT_FOUND);
-	return entry;
-}
+CACHE_SCRIPT(inline_and_threads, acquire_without_a_use_keeps_no_entry, TW_HOUR,
+	     "letters ab; peek a = a; set c c; peek a = NOT_FOUND; get b = b; set d d;"
+	     "get c = NOT_FOUND",
+	     .max_entries = 2)
 
-CACHED(inline_and_threads, acquire_without_a_use_finds_what_may_be_read_and_counts_nothing,
-       10 * INTERVAL)
-{
-	const struct tw_cache_entry *entry;
+CACHE_SCRIPT(inline_and_threads, acquire_without_a_use_leaves_a_sliding_lifetime_alone, TW_HOUR,
+	     "set peeked value; set read value; pass 9; peek peeked = value; get read = value;"
+	     "pass 1; peek peeked = NOT_FOUND; get read = value",
+	     .idle = 10 * INTERVAL)
 
-	assert_null(peeked(recorder, "key"));
-	cache_set(recorder, "key", "value");
-	entry = peeked(recorder, "key");
-	assert_value(entry, "value");
-	assert_int_equal(tw_cache_entry_deadline(entry), tw_now(recorder->wheel) + 10 * INTERVAL);
-	assert_status(tw_cache_delete(recorder->cache, "key", 3), TW_OK);
-	assert_value(entry, "value");
-	tw_cache_entry_release(entry);
-	cache_set(recorder, "key", "value");
-	cache_pass(recorder, 10 * INTERVAL);
-	assert_null(peeked(recorder, "key"));
-	assert_cache_counts(recorder->cache, .inserts = 2, .entries = 0);
-}
-
-CACHED(inline_and_threads, acquire_without_a_use_keeps_no_entry, TW_HOUR, .max_entries = 2)
-{
-	cache_set_letters(recorder, "ab");
-	tw_cache_entry_release(peeked(recorder, "a"));
-	cache_set(recorder, "c", "c");
-	assert_null(peeked(recorder, "a"));
-	assert_holds(recorder, "b", "b");
-	cache_set(recorder, "d", "d");
-	assert_holds_none(recorder, "c");
-}
-
-CACHED(inline_and_threads, acquire_without_a_use_leaves_a_sliding_lifetime_alone, TW_HOUR,
-       .idle = 10 * INTERVAL)
-{
-	cache_set(recorder, "peeked", "value");
-	cache_set(recorder, "read", "value");
-	cache_pass(recorder, 9 * INTERVAL);
-	tw_cache_entry_release(peeked(recorder, "peeked"));
-	assert_holds(recorder, "read", "value");
-	cache_pass(recorder, INTERVAL);
-	assert_null(peeked(recorder, "peeked"));
-	assert_holds(recorder, "read", "value");
-}
-
-CACHED(inline_and_threads, absence_is_not_peeked_at, TW_HOUR, .negative_expire = TW_HOUR)
-{
-	struct source source;
-
-	source_open(&source, NULL);
-	source.status = TW_NOT_FOUND;
-	assert_not_taken(recorder, "key", &source, TW_NOT_FOUND);
-	assert_null(peeked(recorder, "key"));
-	assert_int_equal(cache_stats(recorder).entries, 1);
-	assert_int_equal(cache_stats(recorder).absent, 0);
-}
+CACHE_SCRIPT(inline_and_threads, absence_is_not_peeked_at, TW_HOUR,
+	     "source NOT_FOUND; take key = NOT_FOUND; peek key = NOT_FOUND;"
+	     "counts = misses 1 loads_begun 1 load_errors 1 inserts 1 entries 1",
+	     .negative_expire = TW_HOUR)
 
 CACHED(inline_and_threads, loads_are_timed, TW_HOUR)
 {

@@ -9,43 +9,15 @@
 #include "support/cache_script.h"
 #include "support/gate.h"
 
-CACHED(inline_and_threads, each_removal_has_its_cause, TW_HOUR, .policy = TW_POLICY_LRU,
-       .max_entries = 3)
-{
-	struct tw_cache_stats stats;
-
-	cache_set(recorder, "deleted", "deleted");
-	assert_status(tw_cache_delete(recorder->cache, "deleted", 7), TW_OK);
-	cache_set(recorder, "replaced", "replaced 1");
-	cache_set(recorder, "replaced", "replaced 2");
-	assert_status(put_replaced(recorder->cache, "replaced", 8, "last", 4, TW_HOUR), TW_OK);
-	cache_set_for(recorder, "expired", "expired", INTERVAL);
-	cache_pass(recorder, 3 * INTERVAL);
-	/* The entry that was used twice gets two more turns. */
-	cache_set_letters(recorder, "abcdfge");
-	assert_status(tw_cache_clear(recorder->cache), TW_OK);
-	cache_set(recorder, "left", "left");
-	cache_settle(recorder);
-	assert_removed(recorder, "deleted", TW_CAUSE_EXPLICIT);
-	assert_removed(recorder, "replaced 1", TW_CAUSE_REPLACED);
-	assert_removed(recorder, "replaced 2", TW_CAUSE_REPLACED);
-	assert_removed(recorder, "expired", TW_CAUSE_EXPIRED);
-	assert_removed(recorder, "last", TW_CAUSE_SIZE);
-	assert_removed(recorder, "a", TW_CAUSE_SIZE);
-	assert_removed(recorder, "e", TW_CAUSE_EXPLICIT);
-	stats = cache_stats(recorder);
-	assert_int_equal(stats.removed[TW_CAUSE_EXPLICIT], 4);
-	assert_int_equal(stats.removed[TW_CAUSE_REPLACED], 2);
-	assert_int_equal(stats.removed[TW_CAUSE_EXPIRED], 1);
-	assert_int_equal(stats.removed[TW_CAUSE_SIZE], 5);
-	assert_int_equal(stats.removed[TW_CAUSE_SHUTDOWN], 0);
-	assert_int_equal(stats.notified, 12);
-	assert_balanced(recorder->cache);
-	tw_cache_destroy(recorder->cache);
-	recorder->cache = NULL;
-	assert_removed(recorder, "left", TW_CAUSE_SHUTDOWN);
-	assert_int_equal(removal_count(recorder), 13);
-}
+/* The entry that was used twice gets two more turns. */
+CACHE_SCRIPT(inline_and_threads, each_removal_has_its_cause, TW_HOUR,
+	     "set d deleted; delete d; set r first; set r second; replace r last 1h; set x short 1;"
+	     "pass 3; letters abcdfge; clear; set left left;"
+	     "settle -> deleted:explicit first:replaced second:replaced short:expired last:size"
+	     "          a:size b:size c:size d:size f:explicit g:explicit e:explicit;"
+	     "removed explicit = 4; removed replaced = 2; removed expired = 1; removed size = 5;"
+	     "removed shutdown = 0; notified = 12; destroy -> left:shutdown",
+	     .policy = TW_POLICY_LRU, .max_entries = 3)
 
 /* It is past its deadline, before its timer's tick: every removal has the cause expired. */
 CACHE_SCRIPT(inline_and_threads, entry_past_its_deadline_always_has_expired, TW_HOUR,

@@ -158,44 +158,6 @@ TEST(once, idle_wheel_has_less_than_192_KiB)
 
 /* ---- After a storm ---- */
 
-static void storm_and_rest(bool uses_handles, uint64_t survivors_one_in, long percent)
-{
-	struct storm storm = storm_open((struct tw_options){0}, uses_handles);
-	size_t survivors = 0;
-
-	for (int round = 0; round < 3; round++) {
-		survivors = storm_fill(&storm, TIMERS, survivors_one_in);
-		storm_pass(&storm);
-		storm_rest(&storm, percent);
-		assert_int_equal(tw_pending(storm.wheel), survivors);
-		assert_int_equal(tw_advance(storm.wheel, TW_HOUR), TW_OK);
-		assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
-		assert_int_equal(atomic_exchange(&runs, 0), TIMERS);
-		storm_rest(&storm, 10);
-	}
-	storm_close(&storm);
-}
-
-TEST(once, what_keyed_timers_had_comes_back)
-{
-	storm_and_rest(false, 0, 10);
-}
-
-TEST(once, what_handles_had_comes_back)
-{
-	storm_and_rest(true, 0, 10);
-}
-
-TEST(once, keyed_timers_that_are_left_keep_a_third)
-{
-	storm_and_rest(false, 100, 35);
-}
-
-TEST(once, handles_that_are_left_keep_less_than_a_half)
-{
-	storm_and_rest(true, 100, 45);
-}
-
 TEST(once, keys_of_many_lengths_in_turn_leave_nothing_behind)
 {
 	static const size_t sizes[] = {16, 60, 130, 8, 200, 250, 100};
@@ -239,10 +201,12 @@ TEST(once, memory_comes_back_with_each_drive_and_that_of_those_left_when_they_go
 
 			storm_pass(&storm);
 			WAIT_UNTIL(storm_stats(&storm).memory <= pages * 4096 * 8 / 7 + kept);
-			storm_rest(&storm, 45);
+			storm_rest(&storm, storm.uses_handles ? 45 : 35);
 			assert_int_equal(tw_advance(storm.wheel, TW_HOUR), TW_OK);
 			assert_int_equal(tw_wait_idle(storm.wheel), TW_OK);
 			assert_int_equal(tw_pending(storm.wheel), 0);
+			assert_int_equal(atomic_exchange(&runs, 0), TIMERS);
+			storm_rest(&storm, 10);
 			WAIT_UNTIL(storm_stats(&storm).memory <= TIMERS * 128u / 10 + kept);
 		}
 		storm_close(&storm);

@@ -257,7 +257,6 @@ static void run_too_long(void *argument)
 
 TEST(owner, overloaded_wheel_still_takes_commands)
 {
-	const struct variant *variant = *state;
 	struct tw_options options = {.workers = TW_WORKERS_INLINE, .queue_capacity = 64};
 	struct tw_wheel *wheel;
 	struct tw_timer timer;
@@ -276,7 +275,6 @@ TEST(owner, overloaded_wheel_still_takes_commands)
 
 TEST(inline, overloaded_poll_returns)
 {
-	const struct variant *variant = *state;
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	struct tw_wheel *wheel;
 	tw_duration until_next = -1;
@@ -322,7 +320,6 @@ static bool second_costs_nothing(void)
 /* The owner may have things to finish first, for which a busy machine leaves it no time. */
 TEST(threads, idle_wheel_full_of_far_timers_costs_nothing)
 {
-	const struct variant *variant = *state;
 	struct tw_options options = {0};
 	struct tw_wheel *wheel;
 
@@ -388,7 +385,6 @@ static tw_duration overrun_start(struct overrun *overrun, const struct tw_option
 
 TEST(inline, poll_runs_what_was_due_when_it_began)
 {
-	const struct variant *variant = *state;
 	struct tw_options options = {.drive = TW_DRIVE_CALLER, .workers = TW_WORKERS_INLINE};
 	static struct overrun overrun; /* a failed test leaves its wheel */
 	tw_duration first = overrun_start(&overrun, &options);

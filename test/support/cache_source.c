@@ -93,16 +93,6 @@ void taker_start_load(struct taker *taker, struct cache_recorder *recorder, cons
 	gate_await(&source->gate);
 }
 
-void start_waiters(struct taker *takers, struct cache_recorder *recorder, const char *key,
-		   struct source *source)
-{
-	uint64_t before = cache_stats(recorder).load_waits;
-
-	for (int i = 0; i < TAKERS; i++)
-		taker_start(&takers[i], recorder, key, source, TW_FOREVER);
-	WAIT_UNTIL(cache_stats(recorder).load_waits == before + TAKERS);
-}
-
 void assert_taker_ends_(struct taker *taker, enum tw_status status, const char *value,
 			const char *file, int line)
 {
@@ -113,25 +103,4 @@ void assert_taker_ends_(struct taker *taker, enum tw_status status, const char *
 	else
 		_assert_true(taker->entry == NULL, "no entry", file, line);
 	tw_cache_entry_release(taker->entry);
-}
-
-void assert_takers_end_(struct taker *takers, enum tw_status status, const char *value,
-			const char *file, int line)
-{
-	for (int i = 0; i < TAKERS; i++)
-		assert_taker_ends_(&takers[i], status, value, file, line);
-}
-
-void load_start(struct load *load, struct cache_recorder *recorder, const char *key)
-{
-	taker_start_load(&load->first, recorder, key, &load->source);
-	start_waiters(load->others, recorder, key, &load->source);
-}
-
-void assert_load_ends_(struct load *load, enum tw_status status, const char *value,
-		       const char *file, int line)
-{
-	gate_open(&load->source.gate);
-	assert_taker_ends_(&load->first, status, value, file, line);
-	assert_takers_end_(load->others, status, value, file, line);
 }

@@ -56,8 +56,6 @@ void assert_taken_(struct cache_recorder *recorder, const char *key, struct sour
 void assert_not_taken_(struct cache_recorder *recorder, const char *key, struct source *source,
 		       enum tw_status expected, const char *file, int line);
 
-enum { TAKERS = 20 };
-
 struct taker {
 	pthread_t thread;
 	struct cache_recorder *recorder;
@@ -73,34 +71,10 @@ void taker_start(struct taker *taker, struct cache_recorder *recorder, const cha
 /* Starts a taker, which has begun to load and waits at the gate on return. */
 void taker_start_load(struct taker *taker, struct cache_recorder *recorder, const char *key,
 		      struct source *source);
-/* Starts TAKERS takers that wait for the running load. */
-void start_waiters(struct taker *takers, struct cache_recorder *recorder, const char *key,
-		   struct source *source);
-
-/* A load has begun and waits at the gate, and TAKERS takers wait for it. */
-struct load {
-	struct source source;
-	struct taker first;
-	struct taker others[TAKERS];
-};
-
-/* Starts a load. The source has been opened. */
-void load_start(struct load *load, struct cache_recorder *recorder, const char *key);
-/* Opens the gate, and checks that all takes end the same way. */
-#define assert_load_ends(load, status, value) \
-	assert_load_ends_(load, status, value, __FILE__, __LINE__)
-void assert_load_ends_(struct load *load, enum tw_status status, const char *value,
-		       const char *file, int line);
-
 /* Waits for its end, and checks the status and, on TW_OK, the value. */
 #define assert_taker_ends(taker, status, value) \
 	assert_taker_ends_(taker, status, value, __FILE__, __LINE__)
 void assert_taker_ends_(struct taker *taker, enum tw_status status, const char *value,
-			const char *file, int line);
-/* Does so for all TAKERS. */
-#define assert_takers_end(takers, status, value) \
-	assert_takers_end_(takers, status, value, __FILE__, __LINE__)
-void assert_takers_end_(struct taker *takers, enum tw_status status, const char *value,
 			const char *file, int line);
 
 #endif

@@ -12,16 +12,6 @@ size_t wheel_places_taken(struct tw_wheel *wheel)
 	return atomic_load(&wheel->owner.out.places.taken);
 }
 
-size_t wheel_commands_queued(struct tw_wheel *wheel)
-{
-	return command_queue_count(&wheel->owner.queue);
-}
-
-unsigned wheel_callers_waiting(struct tw_wheel *wheel)
-{
-	return atomic_load(&wheel->owner.queue.waiting);
-}
-
 unsigned wheel_stops_waiting(struct tw_wheel *wheel)
 {
 	return (unsigned)atomic_load(&wheel->owner.out.alarms.waiting.waiters);

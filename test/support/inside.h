@@ -12,10 +12,6 @@
 
 /* Returns how many values the wheel owes, which max_pending limits. */
 size_t wheel_places_taken(struct tw_wheel *wheel);
-/* Returns how many commands the owner has not seen yet. */
-size_t wheel_commands_queued(struct tw_wheel *wheel);
-/* Returns how many callers wait for room in the queue. */
-unsigned wheel_callers_waiting(struct tw_wheel *wheel);
 /* Returns how many calls of tw_timer_stop_wait wait for a run's end. */
 unsigned wheel_stops_waiting(struct tw_wheel *wheel);
 /* Owner: returns whether a question is in the queue whose maker has woken the owner. */
