@@ -6,87 +6,24 @@
  */
 #include "support/test.h"
 
-#include "support/cache_recorder.h"
+#include "support/cache_script.h"
 #include "support/cache_source.h"
 
 enum { LIFE = 1000 * INTERVAL };
 
 /* ---- Loaders and the statuses that they return ---- */
 
-/* These are numbers from 0 on: all statuses, and some beyond. */
-enum { STATUSES = 40 };
-
-/* Returns what a take reports when a loader without a value returns the status. */
-static enum tw_status expected_of(enum tw_status status)
-{
-	return status == TW_OK || status == TW_STALE ? TW_LOAD_FAILED : status;
-}
-
-static enum tw_status load_nothing(void *argument, const void *key, size_t key_size,
-				   struct tw_cache_loading *loading)
-{
-	return *(enum tw_status *)argument;
-}
-
-static enum tw_status keep_and_end_with_nothing(void *argument, const void *key, size_t key_size,
-						struct tw_cache_loading *loading)
-{
-	if (tw_cache_load_keep(loading) != TW_OK)
-		return TW_SYSTEM;
-	(void)tw_cache_load_end(loading, *(enum tw_status *)argument);
-	return TW_OK;
-}
-
-static void assert_take_says(struct cache_recorder *recorder, tw_cache_load *load,
-			     enum tw_status status)
-{
-	const struct tw_cache_entry *entry = (void *)recorder;
-
-	assert_int_equal(
-		tw_cache_take(recorder->cache, "key", 3, load, &status, TW_FOREVER, &entry),
-		expected_of(status));
-	assert_null(entry);
-}
-
-struct outcome {
-	enum tw_status status;
-	bool has_entry;
-	atomic_bool is_answered;
-};
-
-static void note_answer(void *context, enum tw_status status, const struct tw_cache_entry *entry)
-{
-	struct outcome *outcome = context;
-
-	outcome->status = status;
-	outcome->has_entry = entry;
-	atomic_store(&outcome->is_answered, true);
-}
-
-TEST(threads, status_of_a_loader_without_a_value_promises_no_entry)
-{
-	enum tw_status answer = TW_OK;
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, LIFE,
-		(struct tw_cache_options){.load = load_nothing, .load_context = &answer});
-
-	for (int number = 0; number < STATUSES; number++) {
-		enum tw_status status = (enum tw_status)number;
-		struct outcome outcome = {.status = TW_OK};
-
-		assert_take_says(recorder, load_nothing, status);
-		assert_take_says(recorder, keep_and_end_with_nothing, status);
-		answer = status;
-		assert_status(tw_cache_take_async(recorder->cache, "key", 3, note_answer, &outcome),
-			      TW_OK);
-		WAIT_UNTIL(atomic_load(&outcome.is_answered));
-		assert_int_equal(outcome.status, expected_of(status));
-		assert_false(outcome.has_entry);
-	}
-	assert_int_equal(cache_stats(recorder).stale, 0);
-	assert_int_equal(cache_stats(recorder).entries, 0);
-	cache_recorder_close(recorder);
-}
+#define PASSES_ON(status)                                                           \
+	"source - " status "; take k = " status "; async a k; answered a = " status \
+	"; source kept;"                                                            \
+	"begin b take k; reached; end " status "; ended b = " status ";"
+CACHE_SCRIPT(
+	threads, status_of_a_loader_without_a_value_promises_no_entry, LIFE,
+	"source - {OK|STALE}; take k = LOAD_FAILED; async a k; answered a = LOAD_FAILED;"
+	"source kept; begin b take k; reached; end {OK|STALE}; ended b = LOAD_FAILED;" PASSES_ON(
+		"EXISTS") PASSES_ON("FULL") PASSES_ON("TRUNCATED") PASSES_ON("RUNNING")
+		PASSES_ON("39") "stale = 0; entries = 0; inserts = 0",
+	LOADS)
 
 /* ---- Weights ---- */
 

@@ -198,26 +198,7 @@ static int leave_and_make_another(struct recorder *recorder, const struct varian
 	return 0;
 }
 
-TEST(everywhere, wheel_is_closed_in_a_child_which_can_make_another)
-{
-	struct recorder *recorder;
-	pid_t child;
-
-	if (!TEST_CAN_FORK)
-		TEST_SKIP("a fork is tried without the thread sanitizer");
-	recorder = recorder_open(*state, 10);
-	set_timer(recorder, "a", 1, INTERVAL);
-	child = fork();
-	if (child == 0)
-		_exit(leave_and_make_another(recorder, *state));
-	child_answers_0(child);
-	assert_not_returned(recorder, 1);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 1, INTERVAL);
-	recorder_close(recorder);
-}
-
-TEST(everywhere, wheel_is_closed_in_a_grandchild_too)
+TEST(everywhere, wheel_is_closed_in_a_grandchild_too_which_can_make_another)
 {
 	struct recorder *recorder;
 	int exit_status;
