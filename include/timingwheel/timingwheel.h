@@ -659,10 +659,10 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  * Empties the wheel: each pending timer is passed to `each`, once, with `context`.
  *
  * The drain covers the timers pending at its place in the order of commands, but not those already
- * handed to the pool. `each` runs on the worker pool, several calls at a time. tw_drain does not
- * wait for these calls; tw_wait_idle does. The wheel stays usable, and the keys are free at once. A
- * timer that is reset after the drain is still passed to `each`; one that is stopped by handle with
- * TW_OK is not.
+ * handed to the pool. The next drain waits there until they are. `each` runs on the worker pool,
+ * several calls at a time; tw_wait_idle waits for them. The wheel stays usable, and the keys are
+ * free at once. A timer that is reset after the drain is still passed to `each`; one that is
+ * stopped by handle with TW_OK is not.
  *
  * Returns:
  *   TW_OK         the drain was accepted

@@ -464,6 +464,12 @@ INLINED enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_file
 	return alarm_action_for(alarm, to);
 }
 
+bool alarm_is_filed(const struct alarm *alarm)
+{
+	/* acquire: sees the first set; pairs with alarm_unlock(). */
+	return atomic_load_explicit(&alarm->word, memory_order_acquire) & FILED;
+}
+
 void alarm_leave(struct alarm *alarm)
 {
 	uint64_t word;

@@ -215,10 +215,12 @@ enum alarm_action {
 	ALARM_FILE, /* it waits for its deadline, which the timer has got */
 	ALARM_END   /* it is to be freed, or its close's function is to be called */
 };
+/* Returns whether the owner has the alarm, in the wheel or on its way there. */
+bool alarm_is_filed(const struct alarm *alarm);
 /* Returns what is to be done with an alarm just taken from an inbox. *was_filed says whether it had
  * been set, and not handed over since. */
 enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed);
-/* Leaves the alarm, taken from the inbox, where it is: in the command queue. */
+/* Leaves the alarm, taken from the inbox, where it is: in the command queue, or stale. */
 void alarm_leave(struct alarm *alarm);
 /* Returns what is to be done with an alarm that has left the command queue or the wheel, or is back
  * from a run here. */

@@ -336,7 +336,7 @@ static size_t owner_apply_one(struct owner *owner, const struct command *first, 
 
 	if (seen >= most && !owner_is_past_changes(owner))
 		return 0;
-	if (drains && !owner_may_drain(owner)) {
+	if (drains && owner->pending.has_stale) {
 		owner_sweep(owner);
 		return PENDING_BATCH;
 	}

@@ -1,50 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A drain is referred to by each of its timers, until its function has returned or the timer was
- * stopped, and by the owner until none is pending.
+ * One drain, or the stop, is under way at a time; the next one waits in the queue until no stale
+ * timer is left. A drain is referred to by each of its timers, until its function has returned or
+ * the timer was stopped, and by the owner until none is pending.
  *
  * Inline jobs keep the order of events. What happens after a drain comes after all of its timers,
- * and waits for them in a list of its epoch. Of several drains under way the next one's timers are
- * such events.
+ * and waits for them in a list.
  */
 #include "owner_state.h"
 
-bool owner_may_drain(const struct owner *owner)
+/* Ends the drain under way if none of its timers is left. */
+static void owner_end_drain(struct owner *owner)
 {
-	return epoch_after(owner->pending.epoch) != owner->pending.oldest;
-}
-
-/* Ends the epochs that have become empty, the oldest first. */
-static void owner_end_epochs(struct owner *owner)
-{
-	struct pending *pending = &owner->pending;
-
-	while (pending_has_stale(pending) && pending->stale[pending->oldest] == 0) {
-		if (owner->drains.of[pending->oldest])
-			drain_release(owner->drains.of[pending->oldest]);
-		list_append_all(&owner->out.jobs, &owner->drains.after[pending->oldest]);
-		pending->oldest = epoch_after(pending->oldest);
-	}
-	if (!pending_has_stale(pending))
-		owner->out.jobs_end = &owner->out.jobs;
+	if (!owner->pending.has_stale || owner->pending.stale_count > 0)
+		return;
+	owner->pending.has_stale = false;
+	if (owner->drain)
+		drain_release(owner->drain);
+	list_append_all(&owner->out.jobs, &owner->after_drain);
+	owner->out.jobs_end = &owner->out.jobs;
 }
 
 /* What is pending belongs to the drain from now on, or is released if that is NULL. */
-static void owner_begin_epoch(struct owner *owner, struct drain *drain)
+static void owner_begin_drain(struct owner *owner, struct drain *drain)
 {
-	struct pending *pending = &owner->pending;
-	uint16_t epoch = pending->epoch;
-
 	if (drain) {
 		/* relaxed: the jobs are published by their submission. */
-		atomic_store_explicit(&drain->references, 1 + pending->count - pending->stale_count,
+		atomic_store_explicit(&drain->references, 1 + owner->pending.count,
 				      memory_order_relaxed);
 	}
-	owner->drains.of[epoch] = drain;
-	list_init(&owner->drains.after[epoch]);
-	owner->out.jobs_end = &owner->drains.after[epoch];
-	pending_begin_epoch(pending);
-	owner_end_epochs(owner);
+	owner->drain = drain;
+	list_init(&owner->after_drain);
+	owner->out.jobs_end = &owner->after_drain;
+	pending_begin_epoch(&owner->pending);
+	owner_end_drain(owner);
 }
 
 void owner_drain(struct owner *owner, struct drain *drain)
@@ -52,22 +41,44 @@ void owner_drain(struct owner *owner, struct drain *drain)
 	if (owner->is_stopped)
 		drain_release(drain);
 	else
-		owner_begin_epoch(owner, drain);
+		owner_begin_drain(owner, drain);
 	owner_publish_pending(owner);
 }
 
 void owner_stop(struct owner *owner)
 {
-	owner_begin_epoch(owner, NULL);
+	owner_begin_drain(owner, NULL);
 	owner->is_stopped = true;
 	owner_publish_pending(owner);
+}
+
+/* Takes a timer with a key, or a handle, that has left the pending ones. Returns false if it was
+ * stopped. */
+static bool owner_take_pending(struct owner *owner, struct timer *timer)
+{
+	if (timer_has_key(timer))
+		return true;
+	timer_set_place(timer, TIMER_AWAY);
+	if (alarm_take(timer_alarm(timer)))
+		return true;
+	owner_settle_alarm(owner, timer_alarm(timer));
+	return false;
+}
+
+/* Hands over a stale timer that has left the pending ones. */
+static void owner_hand_over_stale(struct owner *owner, struct timer *timer)
+{
+	if (owner_take_pending(owner, timer))
+		outbox_retire(&owner->out, timer, owner->drain, &owner->out.jobs);
+	else if (owner->drain)
+		drain_release(owner->drain);
 }
 
 bool owner_hand_over_if_stale(struct owner *owner, struct timer *timer)
 {
 	if (timer_is_alarm(timer) || !pending_is_stale(&owner->pending, timer))
 		return false;
-	pending_end_stale(&owner->pending, timer);
+	owner->pending.stale_count--;
 	owner_hand_over_stale(owner, timer);
 	return true;
 }
@@ -79,5 +90,5 @@ void owner_sweep(struct owner *owner)
 
 	for (size_t i = 0; i < count; i++)
 		owner_hand_over_stale(owner, stale[i]);
-	owner_end_epochs(owner);
+	owner_end_drain(owner);
 }

@@ -168,12 +168,11 @@ struct alarm *handle_next(struct handle_table *table, struct handle_scan *scan)
 	while (handle_scan_seek(table, scan)) {
 		unsigned skipped = (unsigned)__builtin_ctzll(scan->used);
 		struct alarm *alarm = handle_numbered(table, scan->number + skipped);
-		uint64_t generation;
 
 		scan->used = scan->used >> skipped >> 1;
 		scan->number += skipped + 1;
-		/* No other thread frees it while it is filed. */
-		if (alarm_state(alarm, &generation, &scan->deadline) == ALARM_IS_FILED)
+		/* No other thread frees it meanwhile. */
+		if (alarm_is_filed(alarm))
 			return alarm;
 	}
 	return NULL;

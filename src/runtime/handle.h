@@ -74,14 +74,13 @@ void handle_describe(const struct alarm *alarm, struct tw_task *task);
 uint64_t handle_table_end(const struct handle_table *table);
 /* A scan looks for handles in the order of their numbers. */
 struct handle_scan {
-	uint64_t number;      /* the scan has passed all handles before it */
-	uint64_t end;         /* the scan ends before this number */
-	size_t looks;         /* handles that may still be looked at; up to 71 more are */
-	uint64_t used;        /* bit i is set if the memory of handle number + i may be in use */
-	tw_duration deadline; /* that of the handle found last */
+	uint64_t number; /* the scan has passed all handles before it */
+	uint64_t end;    /* the scan ends before this number */
+	size_t looks;    /* handles that may still be looked at; up to 71 more are */
+	uint64_t used;   /* bit i is set if the memory of handle number + i may be in use */
 };
-/* Returns the next handle that is set and not away. NULL where there is none before the end, or
- * where `looks` is 0. Free memory costs no look. */
+/* Returns the next handle that the owner has. NULL where there is none before the end, or where
+ * `looks` is 0. Free memory costs no look. */
 struct alarm *handle_next(struct handle_table *table, struct handle_scan *scan);
 
 #endif

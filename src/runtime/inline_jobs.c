@@ -116,7 +116,7 @@ void owner_dispatch(struct owner *owner)
 /* Hands over what is stale, until the turn is crowded. */
 static void owner_settle_drains(struct owner *owner)
 {
-	while (!owner->in.is_crowded && pending_has_stale(&owner->pending)) {
+	while (!owner->in.is_crowded && owner->pending.has_stale) {
 		owner_sweep(owner);
 		owner_run_jobs(owner);
 		/* Where there is no function to call, that made no jobs. */
@@ -126,7 +126,7 @@ static void owner_settle_drains(struct owner *owner)
 
 bool owner_settle(struct owner *owner)
 {
-	if (owner->out.pool || (!pending_has_stale(&owner->pending) && !owner_has_jobs(owner)))
+	if (owner->out.pool || (!owner->pending.has_stale && !owner_has_jobs(owner)))
 		return false;
 	owner_settle_drains(owner);
 	while (!owner->in.is_crowded && owner_has_jobs(owner) && owner->in.rounds < ROUNDS_A_TICK) {

@@ -71,39 +71,6 @@ bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 	return false;
 }
 
-/* Takes a timer with a key, or a handle, that has left the pending ones and is to be handed over
- * for a drain or a stop. Returns false if it was stopped. */
-static bool owner_take_pending(struct owner *owner, struct timer *timer)
-{
-	if (timer_has_key(timer))
-		return true;
-	timer_set_place(timer, TIMER_AWAY);
-	if (alarm_take(timer_alarm(timer)))
-		return true;
-	owner_settle_alarm(owner, timer_alarm(timer));
-	return false;
-}
-
-/* Lets go of a stale timer that is not handed over: it was stopped. */
-static void owner_pass_stale(struct owner *owner, uint16_t epoch)
-{
-	if (owner->drains.of[epoch])
-		drain_release(owner->drains.of[epoch]);
-}
-
-void owner_hand_over_stale(struct owner *owner, struct timer *timer)
-{
-	uint16_t epoch = timer->epoch;
-	uint16_t before = (uint16_t)((epoch + EPOCHS - 1) % EPOCHS);
-	struct list *jobs =
-		epoch == owner->pending.oldest ? &owner->out.jobs : &owner->drains.after[before];
-
-	if (owner_take_pending(owner, timer))
-		outbox_retire(&owner->out, timer, owner->drains.of[epoch], jobs);
-	else
-		owner_pass_stale(owner, epoch);
-}
-
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 {
 	owner_unplace(owner, &alarm->timer);
@@ -112,21 +79,13 @@ void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 
 /* ---- Changes ---- */
 
-/* Does what owner_apply_change() does for a stale handle. */
-static void owner_apply_stale_change(struct owner *owner, struct alarm *alarm)
+/* Returns whether the timer's command has still to come, or a drain to take it. */
+static inline bool owner_will_see(const struct owner *owner, const struct timer *timer)
 {
-	uint16_t epoch = alarm->timer.epoch;
-	bool was_filed;
-
-	pending_remove_without_key(&owner->pending, &alarm->timer);
-	pending_end_stale(&owner->pending, &alarm->timer);
-	timer_set_place(&alarm->timer, TIMER_AWAY);
-	if (alarm_apply_change(alarm, &was_filed) == ALARM_FILE) {
-		owner_hand_over_stale(owner, &alarm->timer);
-	} else {
-		owner_end_alarm(owner, alarm, was_filed);
-		owner_pass_stale(owner, epoch);
-	}
+	if (timer_place(timer) == TIMER_NEW)
+		return true;
+	return owner->pending.has_stale && timer_is_handle(timer) &&
+	       timer_place(timer) == TIMER_IN_WHEEL && pending_is_stale(&owner->pending, timer);
 }
 
 /* Sees to an alarm that was taken from an inbox. */
@@ -137,14 +96,8 @@ static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 	enum alarm_action action;
 	bool was_filed;
 
-	/* Its command has still to come. */
-	if (timer_place(timer) == TIMER_NEW) {
+	if (owner_will_see(owner, timer)) {
 		alarm_leave(alarm);
-		return;
-	}
-	if (pending_has_stale(&owner->pending) && timer_is_handle(timer) &&
-	    timer_place(timer) == TIMER_IN_WHEEL && pending_is_stale(&owner->pending, timer)) {
-		owner_apply_stale_change(owner, alarm);
 		return;
 	}
 	/* Before other threads may have it. */

@@ -107,7 +107,7 @@ static inline void owner_count_fired(struct owner *owner, size_t fired)
 /* Returns how many of the timers that are counted: not an alarm. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
-	if (pending_has_stale(&owner->pending) && owner_hand_over_if_stale(owner, timer))
+	if (owner->pending.has_stale && owner_hand_over_if_stale(owner, timer))
 		return 0;
 	if (!timer_has_key(timer) && !owner_claim_alarm(owner, timer_alarm(timer)))
 		return 0;
@@ -228,13 +228,13 @@ static bool owner_expire(struct owner *owner, uint64_t target)
 static void owner_sweep_some(struct owner *owner)
 {
 	for (int i = 0; i < SWEEPS_A_TURN && owner->out.pool; i++)
-		if (pending_has_stale(&owner->pending))
+		if (owner->pending.has_stale)
 			owner_sweep(owner);
 }
 
 bool owner_is_busy(struct owner *owner)
 {
-	return owner->in.is_crowded || pending_has_stale(&owner->pending) ||
+	return owner->in.is_crowded || owner->pending.has_stale ||
 	       (!owner->is_stopped && wheel_is_busy(owner->pending.wheel));
 }
 
@@ -265,7 +265,7 @@ bool owner_apply_turn(struct owner *owner, struct question *question)
 	if (owner->out.pool) {
 		owner_sweep_some(owner);
 		outbox_submit(&owner->out);
-		more |= pending_has_stale(&owner->pending);
+		more |= owner->pending.has_stale;
 	}
 	owner_publish_pending(owner);
 	return more;

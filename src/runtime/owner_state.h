@@ -25,12 +25,6 @@
 #include "pending.h"
 #include "question.h"
 
-/* Drains, and a stop, whose timers are not all handed over: drains.c. By epoch. */
-struct owner_drains {
-	struct drain *of[EPOCHS];  /* or NULL: they are released, TW_STOPPED */
-	struct list after[EPOCHS]; /* inline jobs that come after all of the epoch's */
-};
-
 /* A command waits for the changes before these, where more come than are applied: apply.c. */
 struct owner_marks {
 	bool are_set;
@@ -85,7 +79,9 @@ struct owner {
 	_Alignas(CACHE_LINE) _Atomic uint64_t pending_count; /* a statistic, as is the next */
 	_Atomic uint64_t index_memory;                       /* bytes */
 	struct pending pending;
-	struct owner_drains drains;
+	/* While timers are stale: drains.c. */
+	struct drain *drain;     /* or NULL: they are released, TW_STOPPED */
+	struct list after_drain; /* inline jobs that come after all of them */
 	struct owner_marks marks;
 	struct list advances; /* QUESTION_ADVANCE, the first one under way */
 	struct owner_idle idle;
@@ -174,19 +170,14 @@ void owner_settle_alarm(struct owner *owner, struct alarm *alarm);
 /* Claims the run of an alarm that has left the wheel. Returns false if it must not run now; then it
  * was filed again if it is still set. */
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm);
-/* Hands over a stale timer, with a key or without, that has left the pending ones: see drains.c. */
-void owner_hand_over_stale(struct owner *owner, struct timer *timer);
 /* Takes an alarm that is being destroyed out of its list, unless it is on its way to the inbox. */
 void owner_take_out_alarm(struct owner *owner, struct alarm *alarm);
 
 /* drains.c makes all that is pending stale at once, and hands it over bit by bit. */
 
-/* Returns whether a drain or a stop may begin: not while as many as there are epochs are being
- * handed over. */
-bool owner_may_drain(const struct owner *owner);
-/* Begins a drain. After a stop it has nothing to drain, and ends. */
+/* Begins a drain where no timer is stale. After a stop it has nothing to drain, and ends. */
 void owner_drain(struct owner *owner, struct drain *drain);
-/* Begins the last epoch. */
+/* Begins the last epoch, as a drain does. */
 void owner_stop(struct owner *owner);
 /* Hands over some of the stale timers, which there must be or have been. */
 void owner_sweep(struct owner *owner);

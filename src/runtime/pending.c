@@ -7,8 +7,8 @@
  * wheel's part of the timer, and its neighbours in the slot if it will leave it. Nothing is decided
  * on the way; a command applied in the meantime may make a fetch useless, not wrong.
  *
- * Invariants: a keyed timer is in the wheel and in the index, or in neither; each timer is counted
- * in its epoch; no two of an epoch have the same key.
+ * Invariants: a keyed timer is in the wheel and in the index, or in neither; a pending timer has
+ * the present epoch or, if it is stale, the one before; no two of an epoch have the same key.
  *
  * A sweep goes down the buckets, because the index shrinks meanwhile: the timers of a bucket that
  * is merged go to one that is still to come. Where it grows, some are left for the next time round.
@@ -140,15 +140,16 @@ void pending_prefetch(const struct pending *pending, struct command_queue *queue
 		wheel_prefetch(&guesses->timers[__builtin_ctzll(unlinked)]->timer);
 	if (new_keys > 0)
 		pending_prefetch_next_memory(queue, count);
-	if (pending_has_stale(pending))
+	if (pending->has_stale)
 		memset(guesses->timers, 0, count * sizeof(guesses->timers[0]));
 }
 
 void pending_begin_epoch(struct pending *pending)
 {
-	pending->stale[pending->epoch] = pending->count - pending->stale_count;
 	pending->stale_count = pending->count;
-	pending->epoch = epoch_after(pending->epoch);
+	pending->has_stale = true;
+	pending->epoch++;
+	pending->sweep = (struct pending_sweep){0};
 }
 
 void pending_add(struct pending *pending, struct keyed_timer *timer)
@@ -320,8 +321,8 @@ static void pending_take_out(struct pending *pending, struct timer **stale, size
 			pending_remove(pending, timer_keyed(stale[i]));
 		else
 			pending_remove_without_key(pending, stale[i]);
-		pending_end_stale(pending, stale[i]);
 	}
+	pending->stale_count -= count;
 }
 
 size_t pending_sweep(struct pending *pending, struct handle_table *handles, struct timer **stale,

@@ -3,8 +3,9 @@
  * The pending timers: in the wheel by deadline, in the index by key. Owner only.
  *
  * Epochs. A timer has the epoch of its set. A drain begins the next epoch, and with that all timers
- * that are pending become stale: they are no longer found by key, and whoever comes upon one hands
- * it over. A sweep finds them all, some at a time. A stop begins the last epoch.
+ * that are pending become stale: they are no longer found by key, and are handed over where one is
+ * met. A sweep finds them all, some at a time. A stop begins the last epoch. An epoch begins when
+ * no timer is stale.
  */
 #ifndef PENDING_H
 #define PENDING_H
@@ -21,7 +22,6 @@
 
 enum {
 	PENDING_BATCH = TIMER_INDEX_BATCH, /* timers or commands that are looked at together */
-	EPOCHS = 64, /* numbered in a circle; a new one waits until the oldest is empty */
 	/* What a step through all that is pending looks at. */
 	BUCKETS_A_STEP = 512,
 	HANDLES_A_STEP = 2048
@@ -37,11 +37,10 @@ struct pending_sweep {
 struct pending {
 	struct wheel *wheel;
 	struct timer_index index;
-	size_t count;         /* timers, without alarms, also those that are stale */
-	size_t stale_count;   /* those that are stale */
-	size_t stale[EPOCHS]; /* by epoch */
-	uint16_t epoch;       /* the present one */
-	uint16_t oldest;      /* all before it are empty */
+	size_t count;       /* timers, without alarms, also those that are stale */
+	size_t stale_count; /* those that are stale */
+	bool has_stale;     /* there are some, or were a moment ago */
+	uint16_t epoch;     /* the present one */
 	struct pending_sweep sweep;
 	/* Inline, while tasks run: a timer without a key that is due when it is added waits, for a
 	 * task that sets itself for now must not keep its tick from ending. */
@@ -55,18 +54,6 @@ bool pending_init(struct pending *pending, enum tw_layout layout, size_t slots,
 /* The timers still on it are not touched. */
 void pending_destroy(struct pending *pending);
 
-/* Returns the epoch after this one. */
-static inline uint16_t epoch_after(uint16_t epoch)
-{
-	return (uint16_t)((epoch + 1) % EPOCHS);
-}
-
-/* Returns whether there are stale timers, or were a moment ago. */
-static inline bool pending_has_stale(const struct pending *pending)
-{
-	return pending->oldest != pending->epoch;
-}
-
 /* Returns whether a timer that is no alarm is stale. */
 static inline bool pending_is_stale(const struct pending *pending, const struct timer *timer)
 {
@@ -75,12 +62,6 @@ static inline bool pending_is_stale(const struct pending *pending, const struct 
 
 /* Begins the next epoch: all timers are stale. */
 void pending_begin_epoch(struct pending *pending);
-/* Counts a timer as stale no more, which has been taken out. */
-static inline void pending_end_stale(struct pending *pending, const struct timer *timer)
-{
-	pending->stale[timer->epoch]--;
-	pending->stale_count--;
-}
 /* Takes up to `most` stale timers out; returns how many. It finds none in some of the calls. */
 size_t pending_sweep(struct pending *pending, struct handle_table *handles, struct timer **stale,
 		     size_t most);
@@ -100,7 +81,7 @@ static inline struct keyed_timer *pending_find(const struct pending *pending, co
 {
 	struct keyed_timer *timer = timer_index_find(&pending->index, key, key_size, hash);
 
-	return timer && pending_has_stale(pending) ? pending_pass_stale(pending, timer) : timer;
+	return timer && pending->has_stale ? pending_pass_stale(pending, timer) : timer;
 }
 
 /* Adds a timer. No pending timer may have its key. */

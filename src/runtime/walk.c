@@ -109,11 +109,16 @@ static struct tw_pending_timer handle_view(const struct alarm *alarm, tw_duratio
 		.period = alarm->timer.class == TIMER_PERIODIC ? alarm->schedule->period : 0};
 }
 
-/* Returns whether a handle that is set is pending: not stale, nor on its way to the wheel. */
-static bool handle_is_pending(const struct alarm *alarm, const struct pending *pending)
+/* Returns whether a handle that the owner has is pending: not stopped, nor stale, nor on its way to
+ * the wheel. Then *deadline is set. */
+static bool handle_is_pending(struct alarm *alarm, const struct pending *pending,
+			      tw_duration *deadline)
 {
+	uint64_t generation;
+
 	return timer_place(&alarm->timer) == TIMER_IN_WHEEL &&
-	       !pending_is_stale(pending, &alarm->timer);
+	       !pending_is_stale(pending, &alarm->timer) &&
+	       alarm_state(alarm, &generation, deadline) == ALARM_IS_FILED;
 }
 
 /* Returns whether there is room for the stretch; where nothing is copied yet, it is made. */
@@ -171,11 +176,12 @@ static void walk_handles(struct walk *walk, const struct pending *pending,
 	struct handle_scan scan = {.number = walk->position - first_handle,
 				   .end = walk->handles,
 				   .looks = HANDLES_A_STEP};
-	const struct alarm *alarm;
+	struct alarm *alarm;
+	tw_duration deadline;
 
 	while (walk->count < walk->room && (alarm = handle_next(handles, &scan)))
-		if (handle_is_pending(alarm, pending))
-			walk->timers[walk->count++] = handle_view(alarm, scan.deadline);
+		if (handle_is_pending(alarm, pending, &deadline))
+			walk->timers[walk->count++] = handle_view(alarm, deadline);
 	walk->position = scan.number < scan.end ? first_handle + scan.number : WALK_END;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Many drains may be under way, and many threads may drain. */
+/* Many drains may wait, one after the other, and many threads may drain. */
 #include "support/test.h"
 
 #include "support/probe.h"
@@ -20,7 +20,7 @@ SCRIPT(inline, drained_key_is_free_before_its_value_is_handed_over,
 SCRIPT(inline, value_replaced_between_two_drains_is_released_between_them,
        "set a1 1; drain; set a2 1; set a3 1; drain; idle => a1:drained a2:replaced a3:drained")
 
-enum { DRAINS = 300 }; /* more than the owner keeps apart */
+enum { DRAINS = 300 }; /* each waits for the one before it */
 
 /* Starts drains, each of one timer with a new key. Returns how many are accepted. */
 static int drain_often(struct recorder *recorder)
