@@ -104,17 +104,6 @@ enum {
 /* The bits of a word that have the generation. */
 #define GENERATION (~(((uint64_t)1 << ALARM_GENERATION_SHIFT) - 1))
 
-void alarm_table_init(struct alarm_table *table, bool is_here)
-{
-	table->is_here = is_here;
-	waiting_init(&table->waiting);
-}
-
-void alarm_table_destroy(struct alarm_table *table)
-{
-	waiting_destroy(&table->waiting);
-}
-
 /* ---- Changing the word ---- */
 
 /* Not inlined: the other way needs no stack. */
@@ -160,14 +149,22 @@ static void alarm_unlock(struct alarm *alarm, uint64_t word)
 	atomic_store_explicit(&alarm->word, word, memory_order_release);
 }
 
-/* Adds the alarm to the inbox if the change has set LISTED, and returns whether it has. It is the
- * caller's last touch. */
-static bool alarm_list(struct inbox *inbox, struct alarm *alarm, uint64_t from, uint64_t to)
+/* Unlocks the alarm, changed from one word to another, and adds it to the inbox if that has set
+ * LISTED. Returns whether it has. It is the caller's last touch. */
+static inline bool alarm_unlock_changed(struct inbox *inbox, struct alarm *alarm, uint64_t from,
+					uint64_t to)
 {
+	alarm_unlock(alarm, to);
 	if (!(to & ~from & LISTED))
 		return false;
 	inbox_add(inbox, &alarm->change);
 	return true;
+}
+
+/* The word of an alarm that is disarmed for good, and ends when it is idle. */
+static inline uint64_t word_closed(uint64_t word)
+{
+	return (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
 }
 
 /* release: after BUSY was set; pairs with alarm_deadline(). */
@@ -248,10 +245,7 @@ INLINED enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm,
 	if (!(word & AWAY) && (!(word & FILED) || for_now || deadline < alarm_deadline(alarm)))
 		to |= LISTED | FILED;
 	alarm_store_deadline(alarm, deadline);
-	alarm_unlock(alarm, to);
-	*changed = to & ~word & LISTED;
-	if (*changed)
-		inbox_add(generation ? &table->changed : &table->alarms, &alarm->change);
+	*changed = alarm_unlock_changed(table->inboxes, alarm, word, to);
 	return TW_OK;
 }
 
@@ -274,9 +268,9 @@ enum tw_status alarm_stop(struct alarm *alarm)
 }
 
 /* The inbox of the handle's stops. */
-static struct inbox *alarm_stopped(struct alarm_table *table, const struct alarm *alarm)
+static struct inbox *alarm_stops(struct alarm_table *table, const struct alarm *alarm)
 {
-	return &table->stopped[(uintptr_t)alarm / sizeof(*alarm) % ALARM_STOPPED];
+	return &table->inboxes[1 + (uintptr_t)alarm / sizeof(*alarm) % ALARM_STOPS];
 }
 
 INLINED enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm,
@@ -284,7 +278,6 @@ INLINED enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *a
 {
 	enum tw_status status;
 	uint64_t word;
-	uint64_t to;
 
 	do {
 		word = alarm_word(alarm);
@@ -297,9 +290,7 @@ INLINED enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *a
 	/* Before another thread may free it. */
 	if (status != TW_RUNNING)
 		*value = alarm->timer.value;
-	to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
-	alarm_unlock(alarm, to);
-	*changed = alarm_list(alarm_stopped(table, alarm), alarm, word, to);
+	*changed = alarm_unlock_changed(alarm_stops(table, alarm), alarm, word, word_closed(word));
 	return status;
 }
 
@@ -307,7 +298,6 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
 			   bool *changed)
 {
 	uint64_t word;
-	uint64_t to;
 
 	do {
 		word = alarm_word(alarm);
@@ -317,9 +307,7 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
 	/* relaxed: the function has still to be called. */
 	atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
 	alarm->function = closed;
-	to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
-	alarm_unlock(alarm, to);
-	*changed = alarm_list(&table->alarms, alarm, word, to);
+	*changed = alarm_unlock_changed(table->inboxes, alarm, word, word_closed(word));
 	return TW_OK;
 }
 
@@ -393,35 +381,24 @@ void alarm_table_wait(struct alarm_table *table, const struct run *run)
 
 bool alarm_table_has_some(const struct alarm_table *table)
 {
-	for (size_t i = 0; i < ALARM_STOPPED; i++)
-		if (inbox_has_some(&table->stopped[i]))
+	for (size_t i = 0; i < ALARM_INBOXES; i++)
+		if (inbox_has_some(&table->inboxes[i]))
 			return true;
-	return inbox_has_some(&table->alarms) || inbox_has_some(&table->changed);
+	return false;
 }
 
-void alarm_table_mark(const struct alarm_table *table, struct alarm_marks *marks)
+void alarm_table_mark(const struct alarm_table *table, uint64_t *marks)
 {
-	marks->alarms = inbox_mark(&table->alarms);
-	marks->changed = inbox_mark(&table->changed);
-	for (size_t i = 0; i < ALARM_STOPPED; i++)
-		marks->stopped[i] = inbox_mark(&table->stopped[i]);
+	for (size_t i = 0; i < ALARM_INBOXES; i++)
+		marks[i] = inbox_mark(&table->inboxes[i]);
 }
 
-bool alarm_table_is_past(const struct alarm_table *table, const struct alarm_marks *marks)
+bool alarm_table_is_past(const struct alarm_table *table, const uint64_t *marks)
 {
-	for (size_t i = 0; i < ALARM_STOPPED; i++)
-		if (!inbox_is_past(&table->stopped[i], marks->stopped[i]))
+	for (size_t i = 0; i < ALARM_INBOXES; i++)
+		if (!inbox_is_past(&table->inboxes[i], marks[i]))
 			return false;
-	return inbox_is_past(&table->alarms, marks->alarms) &&
-	       inbox_is_past(&table->changed, marks->changed);
-}
-
-struct alarm *alarm_take_from(struct alarm_table *table, struct inbox *inbox)
-{
-	struct inbox_link *link =
-		inbox == &table->alarms ? inbox_take_oldest(inbox) : inbox_take(inbox);
-
-	return link ? list_entry(link, struct alarm, change) : NULL;
+	return true;
 }
 
 /* Touches a program's alarm that is not ARMED no more. */
@@ -438,14 +415,19 @@ static enum alarm_action alarm_action_for(struct alarm *alarm, uint64_t word)
 	return ALARM_FILE;
 }
 
-INLINED enum alarm_action alarm_look(struct alarm *alarm)
+INLINED uint64_t alarm_let_go(struct alarm *alarm)
 {
 	uint64_t word;
 
 	do
 		word = alarm_word(alarm);
 	while (!(word & (ARMED | LISTED)) && !alarm_exchange(alarm, word, word & ~(uint64_t)FILED));
-	return alarm_action_for(alarm, word);
+	return word;
+}
+
+INLINED enum alarm_action alarm_look(struct alarm *alarm)
+{
+	return alarm_action_for(alarm, alarm_let_go(alarm));
 }
 
 INLINED enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed)
@@ -477,18 +459,6 @@ void alarm_leave(struct alarm *alarm)
 	do
 		word = alarm_word(alarm);
 	while (!alarm_exchange(alarm, word, word & ~(uint64_t)LISTED));
-}
-
-bool alarm_let_go(struct alarm *alarm)
-{
-	uint64_t word;
-
-	do {
-		word = alarm_word(alarm);
-		if (word & LISTED)
-			return false;
-	} while (!alarm_exchange(alarm, word, word & ~(uint64_t)FILED));
-	return true;
 }
 
 INLINED bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here)
@@ -607,7 +577,7 @@ enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_dura
 	if (word & LISTED)
 		return ALARM_EXPECTED;
 	if (!table->is_here)
-		inbox_add(is_handle ? &table->changed : &table->alarms, &alarm->change);
+		inbox_add(table->inboxes, &alarm->change);
 	return to & NOW ? ALARM_BACK_NOW : ALARM_BACK;
 }
 

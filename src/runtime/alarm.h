@@ -84,25 +84,20 @@ static inline uint64_t alarm_closed_word(uint64_t generation)
 }
 
 /*
- * Stops go to several inboxes, chosen by the handle's memory: a link lies in the memory of the one
- * before it, and was last written by another core. As many lists as these are walked at once.
+ * The first inbox of the owner has alarms that were set sooner or closed, or are back from a run, in
+ * that order. The others have handles that were stopped, by their memory: a link lies in the memory
+ * of the one before it, and was last written by another core. So several lists are walked at once.
  */
-enum { ALARM_STOPPED = 8 };
+enum { ALARM_STOPS = 8, ALARM_INBOXES = 1 + ALARM_STOPS };
 
-/* Knows the alarms that the owner is to see, and the threads that wait for a run. */
+/* Knows the alarms that the owner is to see, and the threads that wait for a run. It is zeroed
+ * before `is_here` is set and `waiting` is initialized. */
 struct alarm_table {
 	bool is_here; /* constant: the owner runs alarms itself */
-	/* Those that the owner is to see. None holds up the others. */
-	struct inbox alarms;  /* the program's: set sooner, closed, or back from a run */
-	struct inbox changed; /* handles: set sooner, or back from a run */
-	struct inbox stopped[ALARM_STOPPED]; /* handles */
-	atomic_size_t closing;               /* alarms closed whose functions have not returned */
+	struct inbox inboxes[ALARM_INBOXES];
+	atomic_size_t closing;  /* alarms closed whose functions have not returned */
 	struct waiting waiting; /* threads, for a run to end or for the owner's answer */
 };
-
-/* The table must be zeroed. */
-void alarm_table_init(struct alarm_table *table, bool is_here);
-void alarm_table_destroy(struct alarm_table *table);
 
 /* ---- Any thread ---- */
 
@@ -185,29 +180,21 @@ static inline bool alarm_none_is_stopped(const struct alarm_table *table)
 	uintptr_t some = 0;
 
 #pragma GCC unroll 8
-	for (size_t i = 0; i < ALARM_STOPPED; i++)
-		some |= inbox_contents(&table->stopped[i]);
+	for (size_t i = 1; i < ALARM_INBOXES; i++)
+		some |= inbox_contents(&table->inboxes[i]);
 	return some == 0;
 }
 /* Returns whether there are none to be seen to; the owner's look while it is awake. */
 static inline bool alarm_table_is_empty(const struct alarm_table *table)
 {
-	return inbox_is_empty(&table->changed) && inbox_is_empty(&table->alarms) &&
-	       alarm_none_is_stopped(table);
+	return inbox_is_empty(table->inboxes) && alarm_none_is_stopped(table);
 }
 /* The owner's second look before it sleeps. */
 bool alarm_table_has_some(const struct alarm_table *table);
-/* Marks behind the alarms that are to be seen to now, and whether all before them were. */
-struct alarm_marks {
-	uint64_t alarms;
-	uint64_t changed;
-	uint64_t stopped[ALARM_STOPPED];
-};
-void alarm_table_mark(const struct alarm_table *table, struct alarm_marks *marks);
-bool alarm_table_is_past(const struct alarm_table *table, const struct alarm_marks *marks);
-/* Takes an alarm out of an inbox of the table, the program's in the order of their sets. Returns
- * NULL if there is none. */
-struct alarm *alarm_take_from(struct alarm_table *table, struct inbox *inbox);
+/* Sets a mark for each inbox behind the alarms that are to be seen to now. */
+void alarm_table_mark(const struct alarm_table *table, uint64_t *marks);
+/* Returns whether all alarms before the marks were taken. */
+bool alarm_table_is_past(const struct alarm_table *table, const uint64_t *marks);
 
 /* What is to be done with an alarm that is in no list. */
 enum alarm_action {
@@ -222,6 +209,9 @@ bool alarm_is_filed(const struct alarm *alarm);
 enum alarm_action alarm_apply_change(struct alarm *alarm, bool *was_filed);
 /* Leaves the alarm, taken from the inbox, where it is: in the command queue, or stale. */
 void alarm_leave(struct alarm *alarm);
+/* Lets go of an alarm that is in no list, unless it is set, or on its way to the inbox, from where
+ * it is to be taken first. Returns its word. */
+uint64_t alarm_let_go(struct alarm *alarm);
 /* Returns what is to be done with an alarm that has left the command queue or the wheel, or is back
  * from a run here. */
 enum alarm_action alarm_look(struct alarm *alarm);
@@ -229,9 +219,6 @@ enum alarm_action alarm_look(struct alarm *alarm);
  * over to run: it is set to that time or an earlier one, or for now. It stays FILED if it runs
  * here. */
 bool alarm_claim(struct alarm *alarm, tw_duration time, bool is_here);
-/* Lets go of a disarmed alarm that is in no list. Returns false if it is on its way to the inbox,
- * from where it is to be taken first. */
-bool alarm_let_go(struct alarm *alarm);
 
 /* ---- Owner or worker ---- */
 

@@ -306,8 +306,8 @@ static __attribute__((noinline)) bool owner_is_past_changes(struct owner *owner)
 	struct owner_marks *marks = &owner->marks;
 
 	if (marks->are_set)
-		return alarm_table_is_past(table, &marks->alarms);
-	alarm_table_mark(table, &marks->alarms);
+		return alarm_table_is_past(table, marks->inboxes);
+	alarm_table_mark(table, marks->inboxes);
 	marks->are_set = true;
 	return false;
 }

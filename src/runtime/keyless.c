@@ -71,7 +71,7 @@ bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 	return false;
 }
 
-void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
+INLINED void owner_take_out_alarm(struct owner *owner, struct alarm *alarm)
 {
 	owner_unplace(owner, &alarm->timer);
 	(void)alarm_let_go(alarm);
@@ -110,58 +110,77 @@ static void owner_apply_change(struct owner *owner, struct alarm *alarm)
 	owner_act(owner, alarm, action, was_filed && !was_handed_over);
 }
 
-/* Sees to a batch of those in `count` inboxes, one of each after the other, so that the look at one
- * link waits for no other. Returns how many. */
-static size_t owner_apply_batch(struct owner *owner, struct inbox *inboxes, size_t count)
+/* Returns the alarm of the link, and fetches what a change of it touches. */
+static inline struct alarm *alarm_of_change(struct inbox_link *link)
 {
-	struct alarm *batch[PENDING_BATCH];
+	struct alarm *alarm = list_entry(link, struct alarm, change);
+
+	prefetch_to_write(&alarm->timer);
+	prefetch_to_write(&alarm->word);
+	return alarm;
+}
+
+/* Takes a batch of those that were set. Returns how many. */
+static size_t owner_take_sets(struct inbox *inbox, struct alarm **batch)
+{
+	struct inbox_link *link;
+	size_t taken = 0;
+
+	while (taken < PENDING_BATCH && (link = inbox_take_oldest(inbox)))
+		batch[taken++] = alarm_of_change(link);
+	return taken;
+}
+
+/* Takes a batch of those that were stopped, one of each inbox after the other, so that the look at
+ * one link waits for no other. Returns how many. */
+static size_t owner_take_stops(struct inbox *inboxes, struct alarm **batch)
+{
 	size_t taken = 0;
 	size_t before;
 
 	do {
 		before = taken;
-		for (size_t i = 0; i < count && taken < PENDING_BATCH; i++) {
-			batch[taken] = alarm_take_from(&owner->out.alarms, &inboxes[i]);
-			if (!batch[taken])
-				continue;
-			prefetch_to_write(&batch[taken]->timer);
-			prefetch_to_write(&batch[taken]->word);
-			taken++;
+		for (size_t i = 0; i < ALARM_STOPS && taken < PENDING_BATCH; i++) {
+			struct inbox_link *link = inbox_take(&inboxes[i]);
+
+			if (link)
+				batch[taken++] = alarm_of_change(link);
 		}
 	} while (taken > before && taken < PENDING_BATCH);
-	for (size_t i = 0; i < taken; i++)
+	return taken;
+}
+
+static void owner_apply_batch(struct owner *owner, struct alarm **batch, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
 		if (timer_place(&batch[i]->timer) == TIMER_IN_WHEEL)
 			wheel_prefetch(&batch[i]->timer);
-	for (size_t i = 0; i < taken; i++)
+	for (size_t i = 0; i < count; i++)
 		owner_apply_change(owner, batch[i]);
-	return taken;
 }
 
 /* Does what owner_apply_changes() does, where there are some. */
 static __attribute__((noinline)) size_t owner_apply_some_changes(struct owner *owner, size_t most)
 {
-	struct alarm_table *table = &owner->out.alarms;
+	struct inbox *inboxes = owner->out.alarms.inboxes;
+	struct alarm *batch[PENDING_BATCH];
 	size_t applied = 0;
 	bool more;
 
 	/* They take turns. Where a batch was not full, there were no more. */
 	do {
-		size_t changed = 0;
-		size_t alarms = 0;
-		size_t stopped = 0;
+		size_t sets = owner_take_sets(inboxes, batch);
+		size_t stops = 0;
 
-		if (!inbox_is_empty(&table->changed))
-			changed = owner_apply_batch(owner, &table->changed, 1);
-		if (!inbox_is_empty(&table->alarms))
-			alarms = owner_apply_batch(owner, &table->alarms, 1);
+		owner_apply_batch(owner, batch, sets);
 		/* That was work, too. */
-		if (inbox_is_turning(&table->alarms))
-			alarms = PENDING_BATCH;
-		if (!alarm_none_is_stopped(table))
-			stopped = owner_apply_batch(owner, table->stopped, ALARM_STOPPED);
-		applied += changed + alarms + stopped;
-		more = changed == PENDING_BATCH || alarms == PENDING_BATCH ||
-		       stopped == PENDING_BATCH;
+		if (inbox_is_turning(inboxes))
+			sets = PENDING_BATCH;
+		if (!alarm_none_is_stopped(&owner->out.alarms))
+			stops = owner_take_stops(inboxes + 1, batch);
+		owner_apply_batch(owner, batch, stops);
+		applied += sets + stops;
+		more = sets == PENDING_BATCH || stops == PENDING_BATCH;
 	} while (more && applied < most);
 	owner->applied += applied;
 	owner_publish_pending(owner);

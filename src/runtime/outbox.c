@@ -41,7 +41,8 @@ enum tw_status outbox_init(struct outbox *outbox, tw_execute_fn *execute,
 	outbox->jobs_end = &outbox->jobs;
 	if (!handle_table_init(&outbox->handles))
 		return TW_NO_MEMORY;
-	alarm_table_init(&outbox->alarms, options->workers == TW_WORKERS_INLINE);
+	outbox->alarms.is_here = options->workers == TW_WORKERS_INLINE;
+	waiting_init(&outbox->alarms.waiting);
 	timer_store_init(&outbox->store);
 	status = outbox_init_pool(outbox, options);
 	if (status != TW_OK)
@@ -61,7 +62,7 @@ void outbox_destroy(struct outbox *outbox)
 		worker_pool_destroy(outbox->pool);
 	timer_store_flush(&outbox->store, &outbox->bin);
 	timer_store_destroy(&outbox->store);
-	alarm_table_destroy(&outbox->alarms);
+	waiting_destroy(&outbox->alarms.waiting);
 	handle_table_destroy(&outbox->handles);
 }
 

@@ -28,7 +28,7 @@
 /* A command waits for the changes before these, where more come than are applied: apply.c. */
 struct owner_marks {
 	bool are_set;
-	struct alarm_marks alarms;
+	uint64_t inboxes[ALARM_INBOXES];
 };
 
 /* Waits for idleness go by rounds: apply.c. What was due when a round began is done at its end. */

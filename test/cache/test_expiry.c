@@ -336,7 +336,7 @@ CACHED_QUIET(inline_and_threads, later_deadlines_send_no_commands, TW_MINUTE, .s
 	cache_set_for(recorder, "key", "value", 10 * INTERVAL);
 	cache_pass(recorder, 0);
 	assert_status(tw_get_stats(recorder->wheel, &before), TW_OK);
-	changes = inbox_mark(&recorder->wheel->owner.out.alarms.alarms);
+	changes = inbox_mark(recorder->wheel->owner.out.alarms.inboxes);
 	for (int i = 0; i < 1000; i++) {
 		assert_status(touch_key(recorder->cache, "key", 3, 20 * INTERVAL + i), TW_OK);
 		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "v", 1), TW_OK);
@@ -345,6 +345,6 @@ CACHED_QUIET(inline_and_threads, later_deadlines_send_no_commands, TW_MINUTE, .s
 	assert_status(tw_get_stats(recorder->wheel, &after), TW_OK);
 	assert_int_equal(after.set, before.set);
 	/* The owner is woken by changes alone. */
-	assert_in_range(inbox_mark(&recorder->wheel->owner.out.alarms.alarms) - changes, 0, 10);
+	assert_in_range(inbox_mark(recorder->wheel->owner.out.alarms.inboxes) - changes, 0, 10);
 	assert_int_equal(after.fired, before.fired);
 }

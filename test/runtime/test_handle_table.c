@@ -225,7 +225,7 @@ TEST(once, alarm_that_was_claimed_for_now_does_not_begin_before_a_later_deadline
 
 	alarm_init(&alarm, NULL, NULL);
 	assert_status(alarm_set(&alarms, &alarm, 0, 5, true, &changed), TW_OK);
-	assert_true(alarm_take_from(&alarms, &alarms.alarms) == &alarm);
+	assert_true(inbox_take_oldest(alarms.inboxes) == &alarm.change);
 	assert_int_equal(alarm_apply_change(&alarm, &changed), ALARM_FILE);
 	alarm.timer.deadline = 100;
 	assert_true(alarm_claim(&alarm, 5, false));
