@@ -14,18 +14,42 @@
 /* What a new handle is made of. */
 struct handle_set {
 	void (*run)(void *argument);
-	const struct schedule *schedule; /* or NULL */
-	/* Where the schedule has a calendar. */
-	const struct cron_follower *follower;
 	void *argument;
-	tw_duration now;
-	tw_duration deadline;
+	tw_duration delay;               /* until the first run, unless the schedule says it */
+	const struct schedule *schedule; /* or NULL */
+	struct cron_follower *follower;  /* where the schedule has a calendar */
 };
 
 /* Returns whether a timer with this deadline runs at once. */
 static bool deadline_is_now(tw_duration deadline, tw_duration now)
 {
 	return deadline <= now && deadline != TW_FOREVER;
+}
+
+/* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
+static tw_duration deadline_from(tw_duration now, tw_duration delay)
+{
+	assert(now >= 0);
+	if (delay > 0)
+		return time_add(now, delay);
+	return now + delay == TW_FOREVER ? TW_FOREVER - 1 : now + delay;
+}
+
+/* Sets *deadline to that of the first run. Returns false if the schedule has none. */
+static bool handle_first(const struct handle_set *set, tw_duration now, tw_duration *deadline)
+{
+	const struct schedule *schedule = set->schedule;
+
+	if (schedule && schedule->next) {
+		*deadline = schedule->next(set->argument, now);
+		return *deadline > now;
+	}
+	if (schedule && schedule->has_calendar) {
+		*deadline = cron_follower_next(set->follower, now);
+		return set->follower->due_s != INT64_MAX;
+	}
+	*deadline = deadline_from(now, set->delay);
+	return true;
 }
 
 /* Takes the memory of a timer. Returns NULL if there is none. */
@@ -67,14 +91,13 @@ static void wheel_free_handle(struct tw_wheel *wheel, struct alarm *alarm)
 
 /* Sets a timer that has its place. */
 static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct handle_set *set,
-				       struct tw_timer *timer)
+				       tw_duration deadline, bool for_now, struct tw_timer *timer)
 {
 	struct command_cell *cell;
 	enum tw_status status;
 	struct alarm *alarm;
 	uint64_t position;
 	uint64_t id;
-	bool for_now;
 
 	alarm = wheel_new_handle(wheel, set, &id);
 	if (!alarm)
@@ -87,8 +110,7 @@ static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct hand
 	/* Before the command: its run may want to know it. */
 	if (timer)
 		timer->id = id;
-	for_now = deadline_is_now(set->deadline, set->now);
-	alarm_begin_life(alarm, set->deadline, for_now);
+	alarm_begin_life(alarm, deadline, for_now);
 	cell->command.hash = 0;
 	cell->command.kind = COMMAND_SET_HANDLE;
 	cell->command.alarm = alarm;
@@ -98,52 +120,39 @@ static enum tw_status wheel_set_placed(struct tw_wheel *wheel, const struct hand
 	return TW_OK;
 }
 
-/* Without `run`, returns TW_INVALID. */
+/* Sets a timer. Without `run`, returns TW_INVALID. */
 static enum tw_status wheel_set_handle(struct tw_wheel *wheel, const struct handle_set *set,
 				       struct tw_timer *timer)
 {
 	enum tw_status status = wheel_state(wheel);
 	struct limit *places;
+	tw_duration deadline;
+	tw_duration now;
 
 	if (timer)
 		timer->id = 0;
 	if (status != TW_OK || !set->run)
 		return status == TW_OK ? TW_INVALID : status;
+	now = clock_now(&wheel->owner.clock);
+	if (set->follower)
+		set->follower->clock = &wheel->owner.clock;
+	if (!handle_first(set, now, &deadline))
+		return TW_NOT_FOUND;
 	places = &wheel->owner.out.places;
 	if (!limit_take(places))
 		return wheel_refuse(wheel);
-	status = wheel_set_placed(wheel, set, timer);
+	status = wheel_set_placed(wheel, set, deadline, deadline_is_now(deadline, now), timer);
 	if (status != TW_OK)
 		limit_give(places);
 	return status;
 }
 
-/* now + delay; with a delay ≤ 0 never later than now, and never TW_FOREVER, which is not now. */
-static tw_duration deadline_from(tw_duration now, tw_duration delay)
-{
-	assert(now >= 0);
-	if (delay > 0)
-		return time_add(now, delay);
-	return now + delay == TW_FOREVER ? TW_FOREVER - 1 : now + delay;
-}
-
-/* Sets the timer `delay` from now. */
-static inline enum tw_status wheel_set_after(struct tw_wheel *wheel, struct handle_set *set,
-					     tw_duration delay, struct tw_timer *timer)
-{
-	if (wheel) {
-		set->now = clock_now(&wheel->owner.clock);
-		set->deadline = deadline_from(set->now, delay);
-	}
-	return wheel_set_handle(wheel, set, timer);
-}
-
 enum tw_status tw_after_func(struct tw_wheel *wheel, tw_duration delay, void (*run)(void *),
 			     void *argument, struct tw_timer *timer)
 {
-	struct handle_set set = {.run = run, .argument = argument};
+	const struct handle_set set = {.run = run, .argument = argument, .delay = delay};
 
-	return wheel_set_after(wheel, &set, delay, timer);
+	return wheel_set_handle(wheel, &set, timer);
 }
 
 enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration period,
@@ -151,11 +160,13 @@ enum tw_status tw_every(struct tw_wheel *wheel, tw_duration first, tw_duration p
 			struct tw_timer *timer)
 {
 	const struct schedule schedule = {.run = run, .period = period, .missed = missed};
-	struct handle_set set = {.run = run, .schedule = &schedule, .argument = argument};
+	bool is_valid = period > 0 && missed <= TW_MISSED_SKIP;
+	const struct handle_set set = {.run = is_valid ? run : NULL,
+				       .argument = argument,
+				       .delay = first,
+				       .schedule = &schedule};
 
-	if (period <= 0 || missed > TW_MISSED_SKIP)
-		set.run = NULL;
-	return wheel_set_after(wheel, &set, first, timer);
+	return wheel_set_handle(wheel, &set, timer);
 }
 
 enum tw_status tw_schedule_func(struct tw_wheel *wheel,
@@ -163,17 +174,9 @@ enum tw_status tw_schedule_func(struct tw_wheel *wheel,
 				void (*run)(void *), void *argument, struct tw_timer *timer)
 {
 	const struct schedule schedule = {.run = run, .next = next};
-	struct handle_set set = {
-		.run = next ? run : NULL, .schedule = &schedule, .argument = argument};
+	const struct handle_set set = {
+		.run = next ? run : NULL, .argument = argument, .schedule = &schedule};
 
-	if (timer)
-		timer->id = 0;
-	if (set.run && wheel_state(wheel) == TW_OK) {
-		set.now = clock_now(&wheel->owner.clock);
-		set.deadline = next(argument, set.now);
-		if (set.deadline <= set.now)
-			return TW_NOT_FOUND;
-	}
 	return wheel_set_handle(wheel, &set, timer);
 }
 
@@ -182,20 +185,11 @@ enum tw_status tw_schedule_cron(struct tw_wheel *wheel, const struct tw_cron *cr
 {
 	const struct schedule schedule = {.run = run, .has_calendar = true, .is_look = true};
 	struct cron_follower follower = {.cron = cron, .done_s = INT64_MIN};
-	struct handle_set set = {.run = cron ? run : NULL,
-				 .schedule = &schedule,
-				 .follower = &follower,
-				 .argument = argument};
+	const struct handle_set set = {.run = cron ? run : NULL,
+				       .argument = argument,
+				       .schedule = &schedule,
+				       .follower = &follower};
 
-	if (timer)
-		timer->id = 0;
-	if (set.run && wheel_state(wheel) == TW_OK) {
-		follower.clock = &wheel->owner.clock;
-		set.now = clock_now(follower.clock);
-		set.deadline = cron_follower_next(&follower, set.now);
-		if (follower.due_s == INT64_MAX)
-			return TW_NOT_FOUND;
-	}
 	return wheel_set_handle(wheel, &set, timer);
 }
 
