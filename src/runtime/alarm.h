@@ -84,9 +84,10 @@ static inline uint64_t alarm_closed_word(uint64_t generation)
 }
 
 /*
- * The first inbox of the owner has alarms that were set sooner or closed, or are back from a run, in
- * that order. The others have handles that were stopped, by their memory: a link lies in the memory
- * of the one before it, and was last written by another core. So several lists are walked at once.
+ * The owner's first inbox has alarms that were set sooner or closed, or are back from a run, in the
+ * order in which they came. The others have handles that were stopped, by their memory: a link lies
+ * in the memory of the one before it, and was last written by another core. So several lists are
+ * walked at once.
  */
 enum { ALARM_STOPS = 8, ALARM_INBOXES = 1 + ALARM_STOPS };
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * What the public calls share, and those of them that drive the wheel, or wait for the owner.
+ *
  * Where no other thread would make room in a full queue, the caller does the owner's work itself:
  * with TW_DRIVE_CALLER, and wherever the caller is the owner (in an inline task). With
  * TW_DRIVE_CALLER a thread that waits for an answer does it too, under the drive lock.
  */
 #include "ask.h"
+
+#include <errno.h>
 
 #include "base/thread.h"
 
@@ -28,13 +32,15 @@ static inline bool owner_rests(struct owner *owner, tw_duration now)
 	       command_queue_count(&owner->queue) == 0 && event_count_is_settled(&owner->event);
 }
 
-void wheel_begin_drive(struct tw_wheel *wheel)
+/* Where callers drive: from begin to end, the calling thread is the owner. */
+static void wheel_begin_drive(struct tw_wheel *wheel)
 {
 	pthread_mutex_lock(&wheel->owner.drive);
 	owner_begin_drive(&wheel->owner);
 }
 
-bool wheel_try_drive(struct tw_wheel *wheel)
+/* Begins the drive if no other thread is at it. */
+static bool wheel_try_drive(struct tw_wheel *wheel)
 {
 	if (pthread_mutex_trylock(&wheel->owner.drive) != 0)
 		return false;
@@ -42,7 +48,8 @@ bool wheel_try_drive(struct tw_wheel *wheel)
 	return true;
 }
 
-bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
+/* Begins the drive for a poll, or returns false if nothing is to do for *left. */
+static bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
 {
 	struct owner *owner = &wheel->owner;
 	tw_duration now;
@@ -58,7 +65,7 @@ bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
 	return false;
 }
 
-void wheel_end_drive(struct tw_wheel *wheel)
+static void wheel_end_drive(struct tw_wheel *wheel)
 {
 	owner_set_here(&wheel->owner, false);
 	pthread_mutex_unlock(&wheel->owner.drive);
@@ -110,8 +117,13 @@ enum tw_status wheel_wait_for_cell(struct tw_wheel *wheel, struct command_cell *
 	return *cell ? TW_OK : status;
 }
 
-bool wheel_drive(struct tw_wheel *wheel, const struct moment *until, tw_duration deadline,
-		 size_t jobs)
+/*
+ * The drive has begun: does what is due, with up to `jobs` inline calls; until the moment has come,
+ * which may be NULL, or the clock has reached the deadline. Returns whether there is more: without
+ * a moment where tasks cause more for ever.
+ */
+static bool wheel_drive(struct tw_wheel *wheel, const struct moment *until, tw_duration deadline,
+			size_t jobs)
 {
 	struct owner *owner = &wheel->owner;
 	struct owner_inline *in = &owner->in;
@@ -286,7 +298,8 @@ enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
 	return status;
 }
 
-enum tw_status wheel_may_ask(struct tw_wheel *wheel)
+/* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
+static enum tw_status wheel_may_ask(struct tw_wheel *wheel)
 {
 	enum tw_status status = wheel_state(wheel);
 
@@ -299,4 +312,148 @@ bool wheel_is_in_task(struct tw_wheel *wheel)
 {
 	return owner_is_here(&wheel->owner) ||
 	       (wheel->owner.out.pool && worker_pool_is_here(wheel->owner.out.pool));
+}
+
+/* ---- Public calls ---- */
+
+enum tw_status tw_stop(struct tw_wheel *wheel)
+{
+	enum tw_status status = wheel_state(wheel);
+	struct owner *owner;
+
+	if (status != TW_OK)
+		return status;
+	if (!fork_guard_close(&wheel->guard))
+		return TW_CLOSED;
+	owner = &wheel->owner;
+	/* seq_cst: no task starts after this; pairs with the load in job_may_run(). */
+	atomic_store_explicit(&owner->out.target.stopped, true, memory_order_seq_cst);
+	command_queue_close(&owner->queue);
+	/* seq_cst: after this thread's commands, and before the look for a sleeping owner; pairs
+	 * with owner_is_stopping(). */
+	atomic_store_explicit(&owner->stopping, true, memory_order_seq_cst);
+	owner_note_call(owner);
+	wheel_wake(wheel);
+	/* Where another thread drives, which may hang in a task, the rest is for the next drive. */
+	if (!owner->has_thread && !owner_is_here(owner) && wheel_try_drive(wheel)) {
+		(void)wheel_drive(wheel, NULL, TW_FOREVER, SIZE_MAX);
+		wheel_end_drive(wheel);
+	}
+	return TW_OK;
+}
+
+enum tw_status tw_flush(struct tw_wheel *wheel)
+{
+	struct question question = {.kind = QUESTION_FLUSH};
+	enum tw_status status = wheel_may_ask(wheel);
+
+	return status == TW_OK ? wheel_ask(wheel, &question) : status;
+}
+
+enum tw_status tw_wait_idle_until(struct tw_wheel *wheel, tw_duration deadline)
+{
+	enum tw_status status;
+
+	status = wheel ? wheel_presence(wheel) : TW_INVALID;
+	if (status != TW_OK)
+		return status;
+	if (wheel_is_in_task(wheel))
+		return TW_INVALID;
+	if (clock_has_reached(&wheel->owner.clock, deadline))
+		return TW_TIMED_OUT;
+	status = wheel_wait_idle(wheel, deadline);
+	/* A task that was waited for may have stopped the wheel: what that releases is owed too. */
+	if (status == TW_OK && wheel_state(wheel) != TW_OK)
+		status = wheel_wait_idle(wheel, deadline);
+	return status;
+}
+
+enum tw_status tw_wait_idle(struct tw_wheel *wheel)
+{
+	return tw_wait_idle_until(wheel, TW_FOREVER);
+}
+
+enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
+{
+	struct question question = {.kind = QUESTION_ADVANCE, .time = by};
+	enum tw_status status = wheel_may_ask(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
+		return TW_INVALID;
+	return wheel_ask(wheel, &question);
+}
+
+/* Polls where there may be something to do. The drive has begun. Returns how long the program may
+ * sleep before the next tw_poll. */
+static tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
+{
+	struct owner *owner = &wheel->owner;
+	tw_duration left = 0;
+	bool more;
+
+	event_count_cancel(&owner->event);
+	owner->poll_began = clock_now(&owner->clock);
+	/* What tasks set for now during this poll is for the next. */
+	owner->in.held_waits = false;
+	(void)owner_release_held(owner);
+	owner->in.held_waits = true;
+	more = wheel_drive(wheel, NULL, TW_FOREVER, most);
+	owner->poll_began = TW_FOREVER;
+	if (!more)
+		job_flush(&owner->out.target, &owner->out.bin);
+	owner_begin_sleep(owner, more);
+	if (!more && !owner_has_next_jobs(owner)) {
+		owner->rests_until = owner_next_time(owner);
+		left = time_left(owner->rests_until, clock_now(&owner->clock));
+	}
+	wheel_end_drive(wheel);
+	return left;
+}
+
+enum tw_status tw_poll(struct tw_wheel *wheel, tw_duration *until_next)
+{
+	return tw_poll_some(wheel, SIZE_MAX, until_next);
+}
+
+enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *until_next)
+{
+	enum tw_status status;
+	struct owner *owner;
+	tw_duration left;
+	bool is_here;
+
+	status = wheel ? wheel_presence(wheel) : TW_INVALID;
+	if (status != TW_OK)
+		return status;
+	owner = &wheel->owner;
+	/* A loop inside a task sleeps, as far as this wheel goes, until the task returns. */
+	is_here = owner_is_here(owner);
+	if (is_here) {
+		event_count_hush(&owner->event);
+		owner->in.is_hushed = true;
+	}
+	if (is_here || owner->has_thread || most == 0)
+		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
+	if (wheel_begin_drive_or_rest(wheel, &left))
+		left = wheel_poll_driven(wheel, most);
+	status = wheel_state(wheel);
+	if (until_next && status == TW_OK)
+		*until_next = left;
+	return status;
+}
+
+int tw_fd(struct tw_wheel *wheel)
+{
+	int descriptor;
+
+	if (wheel_may_ask(wheel) != TW_OK || wheel->owner.has_thread) {
+		errno = EINVAL;
+		return -1;
+	}
+	wheel_begin_drive(wheel);
+	descriptor = owner_descriptor(&wheel->owner);
+	wheel_end_drive(wheel);
+	return descriptor;
 }

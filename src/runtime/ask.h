@@ -97,27 +97,10 @@ static inline void wheel_note_change(struct tw_wheel *wheel, bool is_listed, boo
 /* A limit has been reached: counts it and returns TW_FULL. */
 enum tw_status wheel_refuse(struct tw_wheel *wheel);
 
-/* With TW_DRIVE_CALLER: from begin to end, the calling thread is the owner. */
-void wheel_begin_drive(struct tw_wheel *wheel);
-/* Begins the drive for a poll, or returns false if nothing is to do for *left. */
-bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left);
-/* Begins the drive if no other thread is at it. */
-bool wheel_try_drive(struct tw_wheel *wheel);
-void wheel_end_drive(struct tw_wheel *wheel);
-/*
- * In between: does what is due, with up to `jobs` inline calls; until the moment has come, which
- * may be NULL, or the clock has reached the deadline. Returns whether there is more: without a
- * moment where tasks cause more for ever.
- */
-bool wheel_drive(struct tw_wheel *wheel, const struct moment *until, tw_duration deadline,
-		 size_t jobs);
-
 /* Waits until all that is due has been done, and the commands that it gave are applied, or until
  * `deadline`: TW_TIMED_OUT. */
 enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline);
 
-/* TW_OK where a call may ask the owner and wait; TW_INVALID where it would wait for itself. */
-enum tw_status wheel_may_ask(struct tw_wheel *wheel);
 /* Asks the owner, which sees the caller's commands before, and waits for the answer. Where the
  * caller is the owner, in an inline task: only what the owner answers at once. */
 enum tw_status wheel_ask(struct tw_wheel *wheel, struct question *question);

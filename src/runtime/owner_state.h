@@ -23,7 +23,6 @@
 #include "handle.h"
 #include "outbox.h"
 #include "pending.h"
-#include "question.h"
 
 /* A command waits for the changes before these, where more come than are applied: apply.c. */
 struct owner_marks {

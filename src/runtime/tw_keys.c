@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls that give commands: look at the arguments, build the command, leave it in the
- * queue.
+ * The public calls by key, and those for all timers: look at the arguments, build the command or
+ * the question, leave it in the queue.
  *
  * A command's way: claim a cell of the queue, fill it, publish it, wake the owner if it sleeps.
  * What can fail (the timer's memory) comes before the claim, so that a claimed cell is always
  * published.
  */
+#include <stdlib.h>
+
 #include "ask.h"
 #include "base/compiler.h"
 
@@ -210,4 +212,101 @@ enum tw_status tw_remove_timer(struct tw_wheel *wheel, const void *key, size_t k
 	struct order order = {key, key_size, NULL, 0, COMMAND_REMOVE};
 
 	return wheel_give_one(wheel, order);
+}
+
+/* Asks for what the question's key has. */
+static enum tw_status wheel_ask_by_key(struct tw_wheel *wheel, struct question *question)
+{
+	enum tw_status status = wheel_state(wheel);
+
+	if (status != TW_OK)
+		return status;
+	if (!key_is_valid(question->key.bytes, question->key.size))
+		return TW_INVALID;
+	question->key.hash = key_hash(&wheel->seed, question->key.bytes, question->key.size);
+	return wheel_ask(wheel, question);
+}
+
+enum tw_status tw_take_timer(struct tw_wheel *wheel, const void *key, size_t key_size, void **value)
+{
+	struct question question = {.kind = QUESTION_TAKE, .key = {.bytes = key, .size = key_size}};
+	enum tw_status status = value ? wheel_ask_by_key(wheel, &question) : TW_INVALID;
+
+	if (status == TW_OK)
+		*value = question.value;
+	return status;
+}
+
+enum tw_status tw_contains(struct tw_wheel *wheel, const void *key, size_t key_size,
+			   tw_duration *remaining)
+{
+	struct question question = {.kind = QUESTION_CONTAINS,
+				    .key = {.bytes = key, .size = key_size}};
+	enum tw_status status = wheel_ask_by_key(wheel, &question);
+
+	if (status == TW_OK && remaining)
+		*remaining = time_left(question.deadline, clock_now(&wheel->owner.clock));
+	return status;
+}
+
+/* ---- All timers ---- */
+
+enum tw_status tw_drain(struct tw_wheel *wheel, tw_execute_fn *each, void *context)
+{
+	enum tw_status status = wheel_state(wheel);
+	struct command_cell *cell;
+	uint64_t position;
+	struct drain *drain;
+
+	if (status != TW_OK)
+		return status;
+	if (!each)
+		return TW_INVALID;
+	drain = malloc(sizeof(*drain));
+	if (!drain)
+		return TW_NO_MEMORY;
+	status = wheel_claim(wheel, &cell, &position);
+	if (status != TW_OK) {
+		free(drain);
+		return status;
+	}
+	*drain = (struct drain){.each = each, .context = context, .references = 1};
+	cell->command.hash = 0;
+	cell->command.kind = COMMAND_DRAIN;
+	cell->command.drain = drain;
+	wheel_publish(wheel, cell, position);
+	return TW_OK;
+}
+
+/* Visits all that is pending. The owner copies some timers a turn; the caller visits the copies
+ * meanwhile, and asks for the next ones. */
+static enum tw_status wheel_walk(struct tw_wheel *wheel, struct walk *walk, tw_visit_fn *visit,
+				 void *context)
+{
+	while (walk->position != WALK_END) {
+		struct question question = {.kind = QUESTION_WALK, .walk = walk};
+		enum tw_status status = wheel_state(wheel);
+
+		if (status == TW_OK)
+			status = wheel_ask(wheel, &question);
+		if (status != TW_OK)
+			return status;
+		if (!job_visit(&wheel->owner.out.target, visit, context, walk->timers, walk->count))
+			return TW_OK;
+	}
+	return TW_OK;
+}
+
+enum tw_status tw_each(struct tw_wheel *wheel, tw_visit_fn *visit, void *context)
+{
+	enum tw_status status = wheel_state(wheel);
+	struct walk walk = {0};
+
+	if (status != TW_OK)
+		return status;
+	if (!visit)
+		return TW_INVALID;
+	status = wheel_walk(wheel, &walk, visit, context);
+	walk_destroy(&walk);
+	return status;
 }

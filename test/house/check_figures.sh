@@ -40,7 +40,7 @@ constant 'The default is 64, or `workers`' runtime/tw_create.c 'DEFAULT_MAX_WORK
 constant 'default 5 ms' runtime/tw_create.c 'patience_for_worker = 5 * TW_MILLISECOND;'
 constant 'ends after 10 s without work' runtime/worker_pool.c 'idle_time = 10 * TW_SECOND;'
 constant 'may wait 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
-constant 'copies up to 128 timers at a time' runtime/walk.c 'TIMERS_A_STEP = 128,'
+constant 'copies up to 128 timers at a time' runtime/pending.c 'TIMERS_A_STEP = 128,'
 constant 'and limited to 65,536' wheel/wheel.c 'LEVELS_MOST_BITS = 16,'
 
 # cost TEXT CONDITION: the header has the text, and the condition of awk is true, where i["NAME"]

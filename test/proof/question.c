@@ -19,7 +19,6 @@
 #include "base/event_count.c"
 #include "base/waiting.c"
 #include "runtime/command_queue.c"
-#include "runtime/question.h"
 
 #define EACH 1
 #ifndef EXTRA

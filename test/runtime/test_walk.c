@@ -3,7 +3,7 @@
  * and handles. test_walks.c tests the calls. */
 #include "support/test.h"
 
-#include "runtime/walk.h"
+#include "runtime/pending.h"
 
 struct shore {
 	struct pending pending; /* only its index is used */
