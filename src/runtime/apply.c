@@ -274,10 +274,12 @@ static void owner_answer(struct owner *owner, struct question *question)
 		owner_take_out_alarm(owner, question->alarm);
 	else if (question->kind != QUESTION_FLUSH)
 		status = owner->is_stopped ? TW_CLOSED : owner_reply(owner, question);
-	if (question->kind == QUESTION_ADVANCE && status == TW_OK)
-		list_append(&owner->advances, &question->link);
-	else
+	if (question->kind != QUESTION_ADVANCE || status != TW_OK) {
 		question_answer(question, status, &owner->out.alarms.waiting);
+		return;
+	}
+	question->time = time_add(clock_now(&owner->clock), question->time);
+	owner->advance = question;
 }
 
 static void owner_begin_round(struct owner *owner)
@@ -312,15 +314,12 @@ static __attribute__((noinline)) bool owner_is_past_changes(struct owner *owner)
 	return false;
 }
 
-/* Begins a stop where one is asked for. */
-static void owner_end_queue(struct owner *owner)
+static void owner_answer_advance(struct owner *owner, enum tw_status status)
 {
-	struct list *link;
+	struct question *question = owner->advance;
 
-	owner_stop(owner);
-	while ((link = list_take_first(&owner->advances)))
-		question_answer(list_entry(link, struct question, link), TW_CLOSED,
-				&owner->out.alarms.waiting);
+	owner->advance = NULL;
+	question_answer(question, status, &owner->out.alarms.waiting);
 }
 
 /*
@@ -342,7 +341,9 @@ static size_t owner_apply_one(struct owner *owner, const struct command *first, 
 	}
 	owner->marks.are_set = false;
 	if (!first) {
-		owner_end_queue(owner);
+		owner_stop(owner);
+		if (owner->advance)
+			owner_answer_advance(owner, TW_CLOSED);
 		return seen + cost;
 	}
 	command = *first;
@@ -430,44 +431,24 @@ bool owner_end_idle(struct owner *owner, uint64_t end)
 	return false;
 }
 
-/* The first advance, or NULL. */
-static struct question *owner_first_advance(struct owner *owner)
-{
-	if (list_is_empty(&owner->advances))
-		return NULL;
-	return list_entry(owner->advances.next, struct question, link);
-}
-
-void owner_begin_advances(struct owner *owner)
-{
-	struct question *question = owner_first_advance(owner);
-
-	if (!question || question->begun)
-		return;
-	question->begun = true;
-	question->time = time_add(clock_now(&owner->clock), question->time);
-}
-
 tw_duration owner_target_time(struct owner *owner)
 {
-	const struct question *question = owner_first_advance(owner);
-
-	if (question)
-		return question->time;
+	if (owner->advance)
+		return owner->advance->time;
 	return owner->poll_began != TW_FOREVER ? owner->poll_began : clock_now(&owner->clock);
 }
 
-bool owner_end_advance(struct owner *owner)
+bool owner_end_advance(struct owner *owner, uint64_t target)
 {
-	struct question *question = owner_first_advance(owner);
+	const struct question *question = owner->advance;
 
 	if (!question)
 		return false;
-	if (!question->begun)
+	/* It may have come in this turn. */
+	if (tick_before(&owner->clock.ticks, question->time) > target)
 		return true;
-	list_remove(&question->link);
 	if (question->time > clock_now(&owner->clock))
 		clock_set_manual(&owner->clock, question->time);
-	question_answer(question, TW_OK, &owner->out.alarms.waiting);
+	owner_answer_advance(owner, TW_OK);
 	return true;
 }

@@ -382,7 +382,10 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 		return status;
 	if (wheel->owner.clock.kind != TW_CLOCK_MANUAL || by < 0)
 		return TW_INVALID;
-	return wheel_ask(wheel, &question);
+	pthread_mutex_lock(&wheel->owner.advances);
+	status = wheel_ask(wheel, &question);
+	pthread_mutex_unlock(&wheel->owner.advances);
+	return status;
 }
 
 /* Polls where there may be something to do. The drive has begun. Returns how long the program may

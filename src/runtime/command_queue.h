@@ -17,7 +17,6 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/clock.h"
-#include "base/list.h"
 #include "base/slab.h"
 #include "base/waiting.h"
 
@@ -165,7 +164,6 @@ enum question_kind {
  */
 struct question {
 	enum question_kind kind;
-	struct list link; /* advance: in the owner's list */
 	union {
 		struct {
 			const void *bytes;
@@ -175,9 +173,8 @@ struct question {
 		struct keyed_timer *timer; /* add: becomes the owner's on TW_OK */
 		struct walk *walk;         /* walk: the owner's for a step */
 		struct alarm *alarm;       /* take out */
-		tw_duration time;          /* advance: by how much, once begun its end */
+		tw_duration time;          /* advance: by how much; once it is applied, its end */
 	};
-	bool begun; /* advance: it is under way */
 	/* The answer. */
 	union {
 		tw_duration deadline; /* contains */

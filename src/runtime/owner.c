@@ -64,7 +64,6 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->poll_began = TW_FOREVER;
 	owner->in.jobs_most = OWNER_JOBS_A_TURN;
 	list_init(&owner->in.round);
-	list_init(&owner->advances);
 	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;
 	if (!event_count_init(&owner->event,
@@ -79,6 +78,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	if (status != TW_OK)
 		goto no_outbox;
 	pthread_mutex_init(&owner->drive, NULL);
+	pthread_mutex_init(&owner->advances, NULL);
 	return TW_OK;
 no_outbox:
 	command_queue_destroy(&owner->queue);
@@ -93,6 +93,7 @@ void owner_destroy(struct owner *owner)
 {
 	pending_destroy(&owner->pending);
 	pthread_mutex_destroy(&owner->drive);
+	pthread_mutex_destroy(&owner->advances);
 	outbox_destroy(&owner->out);
 	command_queue_destroy(&owner->queue);
 	event_count_destroy(&owner->event);
@@ -279,7 +280,6 @@ bool owner_turn(struct owner *owner)
 
 	more = owner_begin_turn(owner);
 	owner_dispatch(owner);
-	owner_begin_advances(owner);
 	target = tick_before(&owner->clock.ticks, owner_target_time(owner));
 	done = owner_expire(owner, target);
 	owner_sweep_some(owner);
@@ -291,7 +291,7 @@ bool owner_turn(struct owner *owner)
 			(void)owner_end_idle(owner, wheel_now(owner->pending.wheel));
 		return true;
 	}
-	if (owner_end_advance(owner))
+	if (owner_end_advance(owner, target))
 		return true;
 	/* Those that came since wait for what has become due since, too; a poll leaves that. */
 	if (!owner_end_idle(owner, target + 1) && owner->poll_began == TW_FOREVER)

@@ -69,6 +69,7 @@ struct owner {
 	struct command_queue queue;
 	struct event_count event;
 	pthread_mutex_t drive;    /* its holder is the owner; not with a thread */
+	pthread_mutex_t advances; /* tw_advance() holds it: one at a time */
 	tw_duration rests_until;  /* nothing is to do before, unless somebody calls */
 	_Atomic uintptr_t driver; /* the owner's thread now, or 0 */
 	atomic_bool stopping;     /* the wheel stops when the queue is empty */
@@ -82,7 +83,7 @@ struct owner {
 	struct drain *drain;     /* or NULL: they are released, TW_STOPPED */
 	struct list after_drain; /* inline jobs that come after all of them */
 	struct owner_marks marks;
-	struct list advances; /* QUESTION_ADVANCE, the first one under way */
+	struct question *advance; /* QUESTION_ADVANCE under way, or NULL */
 	struct owner_idle idle;
 	struct owner_inline in;
 	tw_duration poll_began; /* tw_poll runs what is due by then; TW_FOREVER outside tw_poll */
@@ -195,13 +196,11 @@ void owner_answer_here(struct owner *owner, struct question *question);
 /* Ends the round of waits for idleness if it began before tick `end`: all that was due by then is
  * done. Returns whether none is under way. */
 bool owner_end_idle(struct owner *owner, uint64_t end);
-/* Fixes the first advance's end, if there is one that has not begun. */
-void owner_begin_advances(struct owner *owner);
 /* Returns the time up to which things are due: an advance's end, or now. */
 tw_duration owner_target_time(struct owner *owner);
-/* Ends the first advance, if it had begun: all that was due at its end is done. Returns false if
- * there is none. */
-bool owner_end_advance(struct owner *owner);
+/* All that is due by tick `target` is done: ends the advance under way, unless it goes on. Returns
+ * false if there is none. */
+bool owner_end_advance(struct owner *owner, uint64_t target);
 
 /* inline_jobs.c runs tasks, releases and drain functions where the wheel is driven. */
 
