@@ -180,8 +180,7 @@ static tw_duration alarm_deadline(const struct alarm *alarm)
 	return atomic_load_explicit(&alarm->deadline, memory_order_acquire);
 }
 
-/* Reads the word and, of the same moment, the deadline. */
-static uint64_t alarm_read(struct alarm *alarm, tw_duration *deadline)
+enum alarm_state alarm_state(struct alarm *alarm, uint64_t *generation, tw_duration *deadline)
 {
 	uint64_t word;
 
@@ -190,13 +189,6 @@ static uint64_t alarm_read(struct alarm *alarm, tw_duration *deadline)
 		*deadline = alarm_deadline(alarm);
 		/* relaxed: after the load of the deadline, which acquires. */
 	} while (atomic_load_explicit(&alarm->word, memory_order_relaxed) != word);
-	return word;
-}
-
-enum alarm_state alarm_state(struct alarm *alarm, uint64_t *generation, tw_duration *deadline)
-{
-	uint64_t word = alarm_read(alarm, deadline);
-
 	*generation = alarm_generation(word);
 	if (word & RUNNING)
 		return ALARM_RUNS;

@@ -185,7 +185,7 @@ static inline bool alarm_none_is_stopped(const struct alarm_table *table)
 		some |= inbox_contents(&table->inboxes[i]);
 	return some == 0;
 }
-/* Returns whether there are none to be seen to; the owner's look while it is awake. */
+/* Returns whether there are none to be seen to, as mostly; the owner's look while it is awake. */
 static inline bool alarm_table_is_empty(const struct alarm_table *table)
 {
 	return inbox_is_empty(table->inboxes) && alarm_none_is_stopped(table);

@@ -28,7 +28,7 @@ static void owner_begin_drive(struct owner *owner)
  * driven or called since. Under the drive lock. */
 static inline bool owner_rests(struct owner *owner, tw_duration now)
 {
-	return now < owner->rests_until && !owner_has_changes(owner) &&
+	return now < owner->rests_until && alarm_table_is_empty(&owner->out.alarms) &&
 	       command_queue_count(&owner->queue) == 0 && event_count_is_settled(&owner->event);
 }
 

@@ -52,25 +52,20 @@ void owner_stop(struct owner *owner)
 	owner_publish_pending(owner);
 }
 
-/* Takes a timer with a key, or a handle, that has left the pending ones. Returns false if it was
+/* Hands over a stale timer that has left the pending ones, unless it is a handle that was
  * stopped. */
-static bool owner_take_pending(struct owner *owner, struct timer *timer)
-{
-	if (timer_has_key(timer))
-		return true;
-	timer_set_place(timer, TIMER_AWAY);
-	if (alarm_take(timer_alarm(timer)))
-		return true;
-	owner_settle_alarm(owner, timer_alarm(timer));
-	return false;
-}
-
-/* Hands over a stale timer that has left the pending ones. */
 static void owner_hand_over_stale(struct owner *owner, struct timer *timer)
 {
-	if (owner_take_pending(owner, timer))
+	bool has_key = timer_has_key(timer);
+
+	if (!has_key)
+		timer_set_place(timer, TIMER_AWAY);
+	if (has_key || alarm_take(timer_alarm(timer))) {
 		outbox_retire(&owner->out, timer, owner->drain, &owner->out.jobs);
-	else if (owner->drain)
+		return;
+	}
+	owner_settle_alarm(owner, timer_alarm(timer));
+	if (owner->drain)
 		drain_release(owner->drain);
 }
 

@@ -189,7 +189,7 @@ static __attribute__((noinline)) size_t owner_apply_some_changes(struct owner *o
 
 INLINED size_t owner_apply_changes(struct owner *owner, size_t most)
 {
-	if (owner_has_changes(owner))
+	if (!alarm_table_is_empty(&owner->out.alarms))
 		return owner_apply_some_changes(owner, most);
 	owner_publish_pending(owner);
 	return 0;

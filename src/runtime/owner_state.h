@@ -150,12 +150,6 @@ static inline void owner_note_call(struct owner *owner)
 /* The owner's part in an alarm's life (alarm.h) is that it learns what others have changed, and
  * files alarms in the wheel and takes them out. */
 
-/* Returns whether alarms were changed, as mostly they were not: after a task, or before an
- * answer. */
-static inline bool owner_has_changes(const struct owner *owner)
-{
-	return !alarm_table_is_empty(&owner->out.alarms);
-}
 /* Lets expire what tasks have set for now: once a tick or turn, or once a tw_poll. Returns false
  * if there is none. */
 bool owner_release_held(struct owner *owner);

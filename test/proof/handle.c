@@ -187,7 +187,7 @@ static void owner_take_due(int number)
 			alarm_do_job(alarm);
 		return;
 	}
-	/* owner_take_pending() and job_finish() do this. */
+	/* owner_hand_over_stale() and job_finish() do this. */
 	owner_unplace(&owner, &alarm->timer);
 	if (!alarm_take(alarm)) {
 		owner_settle_alarm(&owner, alarm);
