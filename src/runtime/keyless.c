@@ -4,7 +4,7 @@
 #include "base/compiler.h"
 #include "owner_state.h"
 
-static void owner_place(struct owner *owner, struct timer *timer)
+static INLINED void owner_place(struct owner *owner, struct timer *timer)
 {
 	timer_set_place(timer, TIMER_IN_WHEEL);
 	pending_add_without_key(&owner->pending, timer);
@@ -33,8 +33,8 @@ static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_p
 }
 
 /* Does what is to be done with an alarm that is in no list. */
-static void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
-		      bool was_pending)
+static INLINED void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
+			      bool was_pending)
 {
 	if (action == ALARM_END)
 		owner_end_alarm(owner, alarm, was_pending);

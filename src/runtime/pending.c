@@ -178,7 +178,7 @@ static bool pending_must_hold(const struct pending *pending, const struct timer 
 	       wheel_is_due(pending->wheel, timer);
 }
 
-void pending_add_without_key(struct pending *pending, struct timer *timer)
+INLINED void pending_add_without_key(struct pending *pending, struct timer *timer)
 {
 	timer->epoch = pending->epoch;
 	pending->count += !timer_is_alarm(timer);
