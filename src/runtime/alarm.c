@@ -149,22 +149,18 @@ static void alarm_unlock(struct alarm *alarm, uint64_t word)
 	atomic_store_explicit(&alarm->word, word, memory_order_release);
 }
 
-/* Unlocks the alarm, changed from one word to another, and adds it to the inbox if that has set
- * LISTED. Returns whether it has. It is the caller's last touch. */
-static inline bool alarm_unlock_changed(struct inbox *inbox, struct alarm *alarm, uint64_t from,
-					uint64_t to)
+/* Unlocks an alarm that is disarmed for good and ends when it is idle, and adds it to the inbox
+ * unless its run is under way. Returns whether it has come there now. It is the caller's last
+ * touch. */
+static inline bool alarm_unlock_closed(struct inbox *inbox, struct alarm *alarm, uint64_t word)
 {
+	uint64_t to = (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
+
 	alarm_unlock(alarm, to);
-	if (!(to & ~from & LISTED))
+	if (!(to & ~word & LISTED))
 		return false;
 	inbox_add(inbox, &alarm->change);
 	return true;
-}
-
-/* The word of an alarm that is disarmed for good, and ends when it is idle. */
-static inline uint64_t word_closed(uint64_t word)
-{
-	return (word & ~(uint64_t)ARMED) | CLOSED | LAST | (word & AWAY ? 0 : LISTED);
 }
 
 /* release: after BUSY was set; pairs with alarm_deadline(). */
@@ -237,7 +233,10 @@ INLINED enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm,
 	if (!(word & AWAY) && (!(word & FILED) || for_now || deadline < alarm_deadline(alarm)))
 		to |= LISTED | FILED;
 	alarm_store_deadline(alarm, deadline);
-	*changed = alarm_unlock_changed(table->inboxes, alarm, word, to);
+	alarm_unlock(alarm, to);
+	*changed = to & ~word & LISTED;
+	if (*changed)
+		inbox_add(table->inboxes, &alarm->change);
 	return TW_OK;
 }
 
@@ -282,7 +281,7 @@ INLINED enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *a
 	/* Before another thread may free it. */
 	if (status != TW_RUNNING)
 		*value = alarm->timer.value;
-	*changed = alarm_unlock_changed(alarm_stops(table, alarm), alarm, word, word_closed(word));
+	*changed = alarm_unlock_closed(alarm_stops(table, alarm), alarm, word);
 	return status;
 }
 
@@ -299,7 +298,7 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
 	/* relaxed: the function has still to be called. */
 	atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
 	alarm->function = closed;
-	*changed = alarm_unlock_changed(table->inboxes, alarm, word, word_closed(word));
+	*changed = alarm_unlock_closed(table->inboxes, alarm, word);
 	return TW_OK;
 }
 
