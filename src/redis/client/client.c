@@ -285,8 +285,6 @@ enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, un
 		}
 	}
 	va_end(arguments);
-	if (script->hints)
-		eval_hint(&call->eval);
 	status = call_ask(redis, call);
 	if (status == TW_OK && read) {
 		status = read(result, call);
@@ -629,8 +627,6 @@ static void adding_write(struct adding *adding, size_t base, size_t count)
 		else
 			add_write(adding->call, work->eval, &adding->tasks[base + i], at_ms);
 	}
-	for (size_t i = 0; i < adding->used; i++)
-		eval_hint(&adding->evals[i]);
 }
 
 /* Reads the server's answer about a task. */

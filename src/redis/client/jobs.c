@@ -241,7 +241,7 @@ static void batch_settle(struct tw_redis *redis, struct call *call, struct batch
 	struct tw_redis_job *jobs = (struct tw_redis_job *)(batch + 1);
 	size_t kept = 0;
 
-	endings_begin(&call->eval, &redis->space, call->eval.shard);
+	eval_begin(&call->eval, &script_finish, &redis->space, call->eval.shard);
 	for (size_t i = 0; i < batch->shown.count; i++) {
 		const struct ending *ending = fate_ending(batch->fates[i]);
 
@@ -256,7 +256,6 @@ static void batch_settle(struct tw_redis *redis, struct call *call, struct batch
 	}
 	if (kept == batch->shown.count)
 		return;
-	eval_hint(&call->eval);
 	(void)call_ask(redis, call);
 	batch->shown.count = kept;
 	batch->next = 0;
@@ -327,11 +326,6 @@ const struct ending *fate_ending(enum fate fate)
 bool ending_waits(char verb)
 {
 	return verb == 'w' || verb == 'r' || verb == 'p';
-}
-
-void endings_begin(struct eval *eval, const struct space *space, unsigned shard)
-{
-	eval_begin(eval, &script_finish, space, shard);
 }
 
 /* Writes when the task is due next, if it ends now. Times that have passed since the claim count as
@@ -449,7 +443,7 @@ static void question_write(struct eval *eval, const struct question *question,
 			extend_write(eval, &jobs[i], false);
 		return;
 	}
-	endings_begin(eval, &redis->space, jobs[0].shard);
+	eval_begin(eval, &script_finish, &redis->space, jobs[0].shard);
 	for (size_t i = 0; i < count; i++) {
 		struct ending ending = question->ending;
 
@@ -457,7 +451,6 @@ static void question_write(struct eval *eval, const struct question *question,
 			ending.verb = 'k';
 		ending_write(eval, &jobs[i], &ending);
 	}
-	eval_hint(eval);
 }
 
 /* Returns the number of jobs from the first on that are of its shard, at most one call's. */

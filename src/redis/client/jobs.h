@@ -103,9 +103,7 @@ const struct ending *fate_ending(enum fate fate);
 /* Returns whether the verb lets the task wait. */
 bool ending_waits(char verb);
 
-/* Begins an eval that ends runs. ending_write() for each and eval_hint() follow. */
-void endings_begin(struct eval *eval, const struct space *space, unsigned shard);
-/* Adds a run that is over. A recurring task's next due time goes with it. */
+/* Adds a run that is over to an eval of finish. A recurring task's next due time goes with it. */
 void ending_write(struct eval *eval, const struct tw_redis_job *job, const struct ending *ending);
 
 /* Begins an eval that extends leases. extend_write() for each follows. */

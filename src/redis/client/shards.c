@@ -62,8 +62,6 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 		eval_begin(&evals[shard], script, &redis->space, shard);
 		for (size_t i = 0; arguments && arguments[i]; i++)
 			eval_text(&evals[shard], arguments[i]);
-		if (script->hints)
-			eval_hint(&evals[shard]);
 	}
 	call_run(&redis->access->calls, call, evals, shards);
 	answer = read(result, evals, shards);

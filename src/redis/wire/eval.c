@@ -37,12 +37,6 @@ void eval_number(struct eval *eval, int64_t number)
 	eval->count++;
 }
 
-void eval_hint(struct eval *eval)
-{
-	eval_text(eval, eval->space->channel);
-	eval_number(eval, eval->shard);
-}
-
 void eval_write(const struct eval *eval, bool flagged, struct buffer *output)
 {
 	const struct script *script = eval->script;
@@ -51,7 +45,7 @@ void eval_write(const struct eval *eval, bool flagged, struct buffer *output)
 
 	if (eval->shard == SHARD_NONE && keys > OWN_KEYS)
 		keys = OWN_KEYS;
-	buffer_array(output, 3 + keys + eval->count);
+	buffer_array(output, 3 + keys + eval->count + (script->hints ? 2 : 0));
 	buffer_bulk_text(output, eval->whole ? "EVAL" : "EVALSHA");
 	if (eval->whole)
 		buffer_bulk_of_two(output, full ? SCRIPT_AT_FULL_MEMORY : "", script->text);
@@ -60,6 +54,10 @@ void eval_write(const struct eval *eval, bool flagged, struct buffer *output)
 	buffer_bulk_number(output, keys);
 	space_write_keys(eval->space, eval->shard, keys, output);
 	buffer_append(output, eval->arguments.data, eval->arguments.size);
+	if (script->hints) {
+		buffer_bulk_text(output, eval->space->channel);
+		buffer_bulk_number(output, eval->shard);
+	}
 	if (eval->arguments.failed)
 		output->failed = true;
 }

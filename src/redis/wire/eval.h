@@ -72,8 +72,6 @@ void eval_begin(struct eval *eval, const struct script *script, const struct spa
 void eval_argument(struct eval *eval, const void *data, size_t size);
 void eval_text(struct eval *eval, const char *text);
 void eval_number(struct eval *eval, int64_t number);
-/* Appends the last arguments of scripts that give hints. */
-void eval_hint(struct eval *eval);
 
 /* Writes the request as it is sent now. `flagged` means that the server knows flags of scripts. */
 void eval_write(const struct eval *eval, bool flagged, struct buffer *output);

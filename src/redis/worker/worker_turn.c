@@ -88,14 +88,13 @@ static void step_finish(struct worker_shard *shard)
 	if (count > TW_REDIS_BATCH_MAX)
 		count = TW_REDIS_BATCH_MAX;
 	step = step_begin(shard, STEP_FINISH);
-	endings_begin(&step->eval, &shard->source->redis->space, shard->number);
+	eval_begin(&step->eval, &script_finish, &shard->source->redis->space, shard->number);
 	while (count--) {
 		struct run *run = run_list_take(&shard->ends);
 
 		ending_write(&step->eval, run->job, &run->ending);
 		run_list_add(&step->runs, run);
 	}
-	eval_hint(&step->eval);
 }
 
 /* Returns how many tasks of the kind may be claimed, or 0 if it is not worth a claim. `aside` runs
