@@ -530,10 +530,10 @@ struct tw_redis_group_stats {
  * with the most running tasks, then by name.
  *
  * Fills groups[] with up to `room` rows, at most TW_REDIS_GROUPS_MAX, and *count with their number.
- * The cost, two round trips to each node, does not grow with the number of groups or tasks, because
- * the call looks at N waiting tasks, N groups and N claims of each shard: 512 divided by the number
- * of shards, at least 16. As far as there is room, the list has each group with a fiftieth of the
- * waiting tasks, and all groups if no shard has more than N.
+ * The call costs a round trip to each node, or two if there are several shards. It looks at N
+ * waiting tasks, N groups and N claims of each shard: 256 divided by the number of shards, at least
+ * 16. As far as there is room, the list has each group with a fiftieth of the waiting tasks, and
+ * all groups if each shard has fewer than N.
  *
  * `waiting` and `oldest_ms` are exact, except that a task just replaced or moved may count twice.
  * `running` is exact up to N claims, and scaled up beyond.

@@ -296,7 +296,7 @@ TEST(once, random_replies_crash_nothing)
 		&script_limit,  &script_rule,   &script_delete,      &script_add,
 		&script_add,    &script_claim,  &script_finish,      &script_extend,
 		&script_finish, &script_finish, &script_workers,     &script_limit,
-		&script_rule,   &script_rule,   &script_group_drain, &script_group_find};
+		&script_rule,   &script_rule,   &script_group_drain, &script_groups};
 	struct random random = random_from(seed_choose(), 0);
 	size_t fine = 0;
 

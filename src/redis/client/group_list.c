@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * group_list.c lists the largest groups. The shards first find groups (scripts/group_find.lua), and
- * estimate their sizes by the places that they look at. The largest of these are then counted
- * (scripts/group_count.lua).
+ * group_list.c lists the largest groups. Each shard finds groups, and counts those that it has
+ * found (scripts/groups.lua). Where there are several shards, all of them then count the groups
+ * that are largest by that, because a shard may have tasks of a group that it has not found.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,13 @@
 enum {
 	/* The places, turns and leases that are looked at to find groups: in all shards together,
 	 * and in each at least. */
-	LOOKS = 512,
+	LOOKS = 256,
 	LOOKS_LEAST = 16
 };
 
+/* The rows begin as none, and become those of the largest groups. */
 struct groups {
-	struct tw_redis_group_stats *rows; /* NULL until the shards have replied */
+	struct tw_redis_group_stats *rows;
 	size_t room;
 	size_t count;
 };
@@ -47,11 +48,14 @@ static int compare_sizes(const void *a, const void *b)
 /* Appends what a shard has found. Returns the new number of rows. */
 static size_t rows_add(struct tw_redis_group_stats *rows, size_t count, const redisReply *reply)
 {
-	for (size_t i = 0; reply && i + 2 < reply->elements; i += 3) {
+	for (size_t i = 0; reply && i + 3 < reply->elements; i += 4) {
 		struct tw_redis_group_stats *row = &rows[count++];
 
-		row->waiting = (uint64_t)reply->element[i + 1]->integer;
-		row->running = (uint64_t)reply->element[i + 2]->integer;
+		*row = (struct tw_redis_group_stats){
+			.waiting = (uint64_t)reply->element[i + 1]->integer,
+			.running = (uint64_t)reply->element[i + 2]->integer,
+			.oldest_ms = reply->element[i + 3]->integer,
+		};
 		snprintf(row->name, sizeof(row->name), "%s", reply->element[i]->str);
 	}
 	return count;
@@ -64,29 +68,33 @@ static size_t rows_merge(struct tw_redis_group_stats *rows, size_t count)
 
 	qsort(rows, count, sizeof(*rows), compare_names);
 	for (size_t i = 0; i < count; i++) {
-		if (!groups || compare_names(&rows[groups - 1], &rows[i]) != 0) {
+		struct tw_redis_group_stats *sum = groups ? &rows[groups - 1] : NULL;
+
+		if (!sum || compare_names(sum, &rows[i]) != 0) {
 			rows[groups++] = rows[i];
 			continue;
 		}
-		rows[groups - 1].waiting += rows[i].waiting;
-		rows[groups - 1].running += rows[i].running;
+		sum->waiting += rows[i].waiting;
+		sum->running += rows[i].running;
+		if (!sum->oldest_ms || (rows[i].oldest_ms && rows[i].oldest_ms < sum->oldest_ms))
+			sum->oldest_ms = rows[i].oldest_ms;
 	}
 	return groups;
 }
 
-/* Reads the groups that the shards have found, the largest of these. */
+/* Adds what the shards have counted, and keeps the largest groups. */
 static enum tw_status groups_read(void *result, const struct eval *evals, unsigned shards)
 {
 	struct groups *groups = result;
 	struct tw_redis_group_stats *rows;
-	size_t count = 0;
+	size_t count = groups->count;
 
 	for (unsigned shard = 0; shard < shards; shard++)
-		count += evals[shard].reply ? evals[shard].reply->elements / 3 : 0;
-	rows = calloc(count + 1, sizeof(*rows));
+		count += evals[shard].reply ? evals[shard].reply->elements / 4 : 0;
+	rows = realloc(groups->rows, (count + 1) * sizeof(*rows));
 	if (!rows)
 		return TW_NO_MEMORY;
-	count = 0;
+	count = groups->count;
 	for (unsigned shard = 0; shard < shards; shard++)
 		count = rows_add(rows, count, evals[shard].reply);
 	count = rows_merge(rows, count);
@@ -96,55 +104,26 @@ static enum tw_status groups_read(void *result, const struct eval *evals, unsign
 	return TW_OK;
 }
 
-/* Adds what a shard says of each group: how many tasks wait, and since when. */
-static void waiting_add(struct groups *groups, const redisReply *reply)
-{
-	for (size_t i = 0; i < groups->count; i++) {
-		struct tw_redis_group_stats *row = &groups->rows[i];
-		int64_t oldest_ms = reply->element[2 * i + 1]->integer;
-
-		row->waiting += (uint64_t)reply->element[2 * i]->integer;
-		if (oldest_ms && (!row->oldest_ms || oldest_ms < row->oldest_ms))
-			row->oldest_ms = oldest_ms;
-	}
-}
-
-static enum tw_status waiting_read(void *result, const struct eval *evals, unsigned shards)
-{
-	struct groups *groups = result;
-
-	for (size_t i = 0; i < groups->count; i++)
-		groups->rows[i].waiting = 0;
-	for (unsigned shard = 0; shard < shards; shard++) {
-		const redisReply *reply = evals[shard].reply;
-
-		if (reply && reply->elements != 2 * groups->count)
-			return TW_REDIS_FAILED;
-		if (reply)
-			waiting_add(groups, reply);
-	}
-	return TW_OK;
-}
-
-/* Asks for the exact numbers of the groups that were found. Groups that are gone are left out. */
+/* Has all shards count the groups that were found. Groups that are gone are left out. */
 static enum tw_status groups_count(struct tw_redis *redis, struct groups *groups)
 {
 	char *names = malloc(groups->count * sizeof(groups->rows->name) + 1);
-	size_t found = groups->count;
 	enum tw_status status;
 	char *end = names;
 
 	if (!names)
 		return TW_NO_MEMORY;
-	for (size_t i = 0; i < found; i++) {
-		end = stpcpy(end, groups->rows[i].name);
-		*end++ = '\n';
-	}
 	*end = '\0';
-	status = shards_run(redis, &script_group_count, (const char *const[]){names, NULL},
-			    waiting_read, groups);
+	for (size_t i = 0; i < groups->count; i++) {
+		struct tw_redis_group_stats *row = &groups->rows[i];
+
+		end = stpcpy(stpcpy(end, row->name), "\n");
+		row->waiting = 0;
+		row->oldest_ms = 0;
+	}
+	status = shards_run(redis, &script_groups, (const char *const[]){"0", names, NULL},
+			    groups_read, groups);
 	free(names);
-	qsort(groups->rows, found, sizeof(*groups->rows), compare_sizes);
 	while (groups->count && !groups->rows[groups->count - 1].waiting &&
 	       !groups->rows[groups->count - 1].running)
 		groups->count--;
@@ -163,9 +142,10 @@ enum tw_status tw_redis_get_groups(struct tw_redis *redis, struct tw_redis_group
 		return TW_INVALID;
 	looks = LOOKS / redis->space.shards;
 	snprintf(text, sizeof(text), "%u", looks > LOOKS_LEAST ? looks : LOOKS_LEAST);
-	status = shards_run(redis, &script_group_find, (const char *const[]){text, NULL},
+	status = shards_run(redis, &script_groups, (const char *const[]){text, "", NULL},
 			    groups_read, &groups);
-	if ((status == TW_OK || status == TW_REDIS_FAILED) && groups.count) {
+	if ((status == TW_OK || status == TW_REDIS_FAILED) && groups.count &&
+	    redis->space.shards > 1) {
 		enum tw_status counted = groups_count(redis, &groups);
 
 		status = counted == TW_OK ? status : counted;

@@ -37,8 +37,7 @@ struct script {
 	X(finish, 12, false, true, true, true, "a")                          \
 	X(list, 9, true, false, false, false, "[nn*sssss]")                  \
 	X(count, 12, true, false, false, false, "[nnnnninnn]")               \
-	X(group_find, 11, true, false, false, false, "[*snn]")               \
-	X(group_count, 10, true, false, false, false, "[*nn]")               \
+	X(groups, 11, true, false, false, false, "[*snnn]")                  \
 	X(scan, 7, true, false, false, false, "[id[*ss]n]")                  \
 	X(dead_drop, 8, false, true, false, false, "i")                      \
 	X(limit, 12, true, true, true, true, "n")                            \
