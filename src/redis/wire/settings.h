@@ -39,7 +39,8 @@ struct settings {
 	bool allow_eviction;
 	enum tw_redis_durability durability; /* a set: DISK | REPLICA is BOTH */
 	/* These are not read from the options. */
-	struct ssl_ctx_st *tls_context; /* made by tls_context_create() */
+	struct ssl_ctx_st *tls_context;   /* made by tls_context_create() */
+	struct bio_method_st *tls_method; /* as tls_context */
 	/* Once this descriptor is readable no connection waits for anything: whatever it waits for
 	 * counts as not come in time. -1 means none. */
 	int stop;

@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,9 +16,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
-
-static pthread_mutex_t method_lock = PTHREAD_MUTEX_INITIALIZER;
-static BIO_METHOD *method; /* one for the process; constant once it is made */
 
 static int bio_socket(BIO *bio)
 {
@@ -57,7 +53,7 @@ static long bio_control(BIO *bio, int eval, long number, void *pointer)
 /* Makes the method. Returns NULL without memory. */
 static BIO_METHOD *method_create(void)
 {
-	BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+	BIO_METHOD *made = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "socket");
 
 	if (!made)
 		return NULL;
@@ -65,19 +61,6 @@ static BIO_METHOD *method_create(void)
 	(void)BIO_meth_set_read(made, bio_read);
 	(void)BIO_meth_set_ctrl(made, bio_control);
 	return made;
-}
-
-/* Makes the method if it does not exist yet. Returns false without memory. */
-static bool method_is_there(void)
-{
-	bool is_there;
-
-	pthread_mutex_lock(&method_lock);
-	if (!method)
-		method = method_create();
-	is_there = method;
-	pthread_mutex_unlock(&method_lock);
-	return is_there;
 }
 
 static enum tw_status file_refused(const char *what, const char *path, struct tw_redis_error *error)
@@ -124,12 +107,12 @@ bool tls_lacks_certificate(const SSL *tls)
 enum tw_status tls_context_create(struct settings *settings, struct tw_redis_error *error)
 {
 	SSL_CTX *context;
-	enum tw_status status;
 
 	if (!settings->tls)
 		return TW_OK;
-	context = method_is_there() ? SSL_CTX_new(TLS_client_method()) : NULL;
-	if (!context)
+	context = settings->tls_context = SSL_CTX_new(TLS_client_method());
+	settings->tls_method = method_create();
+	if (!context || !settings->tls_method)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
 	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
@@ -138,18 +121,13 @@ enum tw_status tls_context_create(struct settings *settings, struct tw_redis_err
 					  SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_cert_cb(context, certificate_asked, NULL);
 	ERR_clear_error();
-	status = files_read(settings, context, error);
-	if (status == TW_OK)
-		settings->tls_context = context;
-	else
-		SSL_CTX_free(context);
-	return status;
+	return files_read(settings, context, error);
 }
 
 void tls_context_free(struct settings *settings)
 {
 	SSL_CTX_free(settings->tls_context);
-	settings->tls_context = NULL;
+	BIO_meth_free(settings->tls_method);
 }
 
 /* Says which name or address the server's certificate must have. */
@@ -165,7 +143,7 @@ static bool name_expect(SSL *tls, const char *name)
 SSL *tls_begin(const struct settings *settings, int descriptor, const char *host)
 {
 	SSL *tls = SSL_new(settings->tls_context);
-	BIO *bio = BIO_new(method);
+	BIO *bio = BIO_new(settings->tls_method);
 
 	if (!tls || !bio ||
 	    !name_expect(tls, settings->server_name ? settings->server_name : host)) {

@@ -10,7 +10,7 @@ struct ssl_ctx_st;
 struct ssl_st;
 
 /* Makes settings->tls_context if the settings ask for TLS. Returns TW_INVALID if a file cannot be
- * used, or TW_NO_MEMORY. */
+ * used, or TW_NO_MEMORY. tls_context_free() follows also after a failure. */
 enum tw_status tls_context_create(struct settings *settings, struct tw_redis_error *error);
 void tls_context_free(struct settings *settings);
 
