@@ -179,7 +179,7 @@ STORED(fixture, invalid_letters_are_not_listed)
 	assert_int_equal(count, 2);
 }
 
-/* The server truncates replies at 1 MiB. */
+/* The server truncates replies at 3 MiB. */
 STORED(fixture, listings_of_large_bodies_come_in_small_pages)
 {
 	enum { LARGE = 20 };
@@ -202,7 +202,7 @@ STORED(fixture, listings_of_large_bodies_come_in_small_pages)
 	}
 	add_letters(fixture, 2, 300);
 	redis_server_number(&fixture->server, "CONFIG SET %s %s", "client-output-buffer-limit",
-			    "normal 1mb 0 0");
+			    "normal 3mb 0 0");
 	assert_ok(fixture->redis,
 		  tw_redis_each(fixture->redis, TW_REDIS_LETTERS, count_letter, &letters));
 	assert_ok(fixture->redis,

@@ -310,7 +310,7 @@ TEST(opened, dead_letter_that_is_gone_meanwhile_is_no_failure)
 	struct false_server server;
 
 	false_server_start(&server);
-	false_server_set(&server, "scan", "[1 '0' ['k' '1:1:0:1 8 0\n\n'] 0]", FALSE_ALWAYS);
+	false_server_set(&server, "scan", "[1 '0' ['k' '1:1:0:1 8 0\n\n'] 9]", FALSE_ALWAYS);
 	false_server_set(&server, "dead_drop", ":-2", FALSE_ALWAYS);
 	twr_environment.url = server.url;
 	assert_int_equal(TWR("drop", "--all"), 0);

@@ -61,8 +61,7 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 struct scan {
 	int place;       /* the hash's among a script's keys */
 	char cursor[24]; /* Redis's own; "" at the beginning, "0" there and at the end */
-	size_t seen;     /* the entries at the cursor that it has seen */
-	size_t entries;  /* the entries that fit in a page, by the last one */
+	int64_t entries; /* the entries that the next page looks at, by what the last one did */
 };
 /* Asks for the next page: the reply has fields and values as its third element, and the caller
  * frees it. Returns a call's status, also TW_REDIS_FAILED if the server repeats itself. */

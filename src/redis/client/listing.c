@@ -15,7 +15,6 @@
 
 enum { PAGE = 100 };
 #define PAGE_TEXT "100"
-static const size_t page_bytes = (size_t)512 * 1024;
 
 /* These are the parts of a task in a page. */
 enum { ITEM_KEY, ITEM_DUE, ITEM_RUN, ITEM_RECORD, ITEM_EVERY, ITEM_PARTS };
@@ -194,47 +193,31 @@ static enum tw_status give_letter(struct listing *listing, struct tw_redis_info 
 	return give(listing, info, letter->str + head + size, letter->len - (size_t)head - size);
 }
 
-/* Sets the number of entries of the next page: as many of the size of these as fit. */
-static void page_resize(struct scan *scan, const redisReply *items)
-{
-	size_t bytes = 1;
-
-	for (size_t i = 1; i < items->elements; i += 2)
-		bytes += items->element[i]->len;
-	scan->entries = page_bytes * (items->elements / 2) / bytes;
-	if (!scan->entries || scan->seen)
-		scan->entries = 1;
-	if (scan->entries > PAGE || !items->elements)
-		scan->entries = PAGE;
-}
-
 enum tw_status scan_page(struct tw_redis *redis, unsigned shard, struct scan *scan,
 			 redisReply **reply)
 {
 	const char *cursor = *scan->cursor ? scan->cursor : "0";
-	enum tw_status status = redis_ask(
-		redis, &script_scan, shard, reply_take, reply, "isii", (int64_t)scan->place, cursor,
-		(int64_t)(scan->entries ? scan->entries : 10), (int64_t)scan->seen);
-	size_t seen;
+	enum tw_status status =
+		redis_ask(redis, &script_scan, shard, reply_take, reply, "isi",
+			  (int64_t)scan->place, cursor, scan->entries ? scan->entries : 10);
+	int64_t looked;
 
 	if (status != TW_OK)
 		return status;
-	seen = (size_t)(*reply)->element[3]->integer;
 	/* A cursor that stays would never end. */
-	if (!strcmp((*reply)->element[1]->str, cursor) && seen <= scan->seen &&
-	    (strcmp(cursor, "0") != 0 || seen)) {
+	if (strcmp(cursor, "0") != 0 && !strcmp((*reply)->element[1]->str, cursor)) {
 		freeReplyObject(*reply);
 		return repeated(redis);
 	}
 	snprintf(scan->cursor, sizeof(scan->cursor), "%.20s", (*reply)->element[1]->str);
-	scan->seen = seen;
-	page_resize(scan, (*reply)->element[2]);
+	looked = (*reply)->element[3]->integer;
+	scan->entries = looked < PAGE / 2 ? 2 * looked : PAGE;
 	return TW_OK;
 }
 
 bool scan_is_over(const struct scan *scan)
 {
-	return !strcmp(scan->cursor, "0") && !scan->seen;
+	return !strcmp(scan->cursor, "0");
 }
 
 static enum tw_status give_letters(struct listing *listing, const redisReply *reply)
