@@ -214,9 +214,6 @@ const char *time_write(int64_t at_ms, char text[WHEN_SIZE])
 	struct tm date;
 	size_t size;
 
-	/* A number that is no time of ours is written as Redis writes it. */
-	if (at_ms == INT64_MAX || at_ms == INT64_MIN)
-		return strcpy(text, at_ms < 0 ? "-inf" : "inf");
 	/* An int has enough years. */
 	gmtime_r(&seconds, &date);
 	size = strftime(text, WHEN_SIZE, "%Y-%m-%dT%H:%M:%S", &date);

@@ -95,9 +95,7 @@ TEST(once, time_is_written_in_utc)
 	char text[WHEN_SIZE];
 
 	assert_string_equal(time_write(1250, text), "1970-01-01T00:00:01.250Z");
-	assert_string_equal(time_write(INT64_MAX, text), "inf");
-	assert_string_equal(time_write(INT64_MIN, text), "-inf");
-	assert_string_equal(time_write(INT64_MAX - 1, text), "292278994-08-17T07:12:55.806Z");
+	assert_string_equal(time_write(INT64_MAX, text), "292278994-08-17T07:12:55.807Z");
 	assert_string_equal(duration_write(250 * TW_MICROSECOND, text), "250 us");
 	assert_string_equal(duration_write(12300 * TW_MICROSECOND, text), "12.3 ms");
 	assert_string_equal(duration_write(4560 * TW_MILLISECOND, text), "4.56 s");
