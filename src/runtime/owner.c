@@ -134,7 +134,7 @@ static size_t owner_expire_some(struct owner *owner)
 	const struct job_batches *batches = owner->out.batches;
 	struct timer *expired[PENDING_BATCH];
 	size_t count = pending_expire(&owner->pending, expired, PENDING_BATCH);
-	bool late = wheel_expired_late(owner->pending.wheel);
+	bool late = owner->pending.wheel->expired_late;
 	size_t fired = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -177,7 +177,7 @@ static size_t owner_work_off(struct owner *owner, uint64_t target)
 {
 	if (!owner->out.pool)
 		return owner_expire_one(owner);
-	if (owner->overtakes && !wheel_has_due(owner->pending.wheel) &&
+	if (owner->overtakes && list_is_empty(&owner->pending.wheel->due) &&
 	    owner_begin_tick(owner, target))
 		return 1;
 	return owner_expire_some(owner);

@@ -42,6 +42,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "base/pages.h"
 
 /* In an ordered wheel these timers, re-filed or found due, count as one timer handled. */
 enum { GATHERED = 8 };
@@ -94,7 +95,7 @@ struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct tic
 
 void wheel_destroy(struct wheel *wheel)
 {
-	levels_destroy(&wheel->levels);
+	pages_unmap_aligned(wheel->levels.memory, wheel->levels.memory_size);
 	free(wheel);
 }
 
@@ -202,11 +203,6 @@ bool wheel_is_busy(struct wheel *wheel)
 	return !list_is_empty(&wheel->due) || !list_is_empty(&wheel->rest) ||
 	       !list_is_empty(&wheel->next) ||
 	       (wheel->coming_used != 0 && wheel_next_coming(wheel));
-}
-
-bool wheel_has_due(const struct wheel *wheel)
-{
-	return !list_is_empty(&wheel->due);
 }
 
 void wheel_put_off(struct wheel *wheel)
@@ -432,11 +428,6 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most)
 		count += due;
 	}
 	return count;
-}
-
-bool wheel_expired_late(const struct wheel *wheel)
-{
-	return wheel->expired_late;
 }
 
 size_t wheel_check(struct wheel *wheel)

@@ -29,8 +29,10 @@ struct wheel {
 	tw_duration patience; /* the time in which the caller works off a crowd */
 	/* Timers whose deadlines are farther from now_time lie in slots that come up early. */
 	tw_duration early_after;
+	/* The timers of the last wheel_expire() were left over, or had to be re-filed and were
+	 * examined too late. One call never mixes these with others. */
 	bool expired_late;
-	uint64_t now;
+	uint64_t now;         /* the present tick */
 	tw_duration now_time; /* the time of `now` */
 	/* No due timer has a later deadline. */
 	tw_duration due_until;
@@ -83,9 +85,7 @@ uint64_t wheel_next_tick(struct wheel *wheel);
 void wheel_advance(struct wheel *wheel, uint64_t tick);
 /* Returns whether timers wait to be expired or re-filed. */
 bool wheel_is_busy(struct wheel *wheel);
-/* Returns whether timers of the present tick wait to be expired. */
-bool wheel_has_due(const struct wheel *wheel);
-/* Treats those timers as left over from an earlier tick. The wheel must not be ordered. */
+/* Treats the timers in `due` as left over from an earlier tick. The wheel must not be ordered. */
 void wheel_put_off(struct wheel *wheel);
 /* Handles at most `most` timers, in a time bounded by that number: the expired ones leave the
  * wheel and are written to `expired`, the others are re-filed. Returns the number expired. The
@@ -95,9 +95,6 @@ size_t wheel_expire(struct wheel *wheel, struct timer **expired, size_t most);
  * where the wheel is still busy, if a few more have been examined. None expires until all timers of
  * the batch are sorted, which one call does; any other takes a bounded time. */
 struct timer *wheel_expire_next(struct wheel *wheel);
-/* Returns whether the timers of the last wheel_expire() were left over, or had to be re-filed and
- * were examined too late. One call never mixes these with others. */
-bool wheel_expired_late(const struct wheel *wheel);
 
 /* Asserts the invariants by examining all slots and timers, and returns their number. For tests and
  * TW_DEBUG. */

@@ -184,8 +184,3 @@ bool levels_init(struct levels *levels, size_t slots, unsigned most_bits)
 	}
 	return true;
 }
-
-void levels_destroy(struct levels *levels)
-{
-	pages_unmap_aligned(levels->memory, levels->memory_size);
-}

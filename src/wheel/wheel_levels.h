@@ -35,11 +35,9 @@ struct levels {
 	struct level levels[LEVELS_MOST];
 };
 
-/* Makes a zeroed struct's levels of 2^bits slots, or of 2^most_bits if `slots` is more. Returns
- * false if out of memory. */
+/* Makes a zeroed struct's levels, of `slots` slots rounded up to a power of two, at most
+ * 2^most_bits. The caller unmaps the memory. Returns false if out of memory. */
 bool levels_init(struct levels *levels, size_t slots, unsigned most_bits);
-/* Touches no timer. */
-void levels_destroy(struct levels *levels);
 /* Returns the slot for a timer that comes up at `tick`, which is after the present one. The caller
  * links the timer. */
 struct list *levels_slot(struct levels *levels, uint64_t now, uint64_t tick);

@@ -190,7 +190,7 @@ static void judge_expired(struct world *world, const struct timer *timer)
 	if (world->kind->ordered)
 		judge_order(world, timer, entry->sequence);
 	else if (entry->due < now)
-		assert_true(wheel_expired_late(world->wheel));
+		assert_true(world->wheel->expired_late);
 	world->last_tick = now;
 	world->last_deadline = timer->deadline;
 	world->last_sequence = entry->sequence;
@@ -572,7 +572,7 @@ static void assert_next_is(struct world *world, size_t i)
 
 	assert_int_equal(wheel_expire(world->wheel, expired, STEP), 1);
 	assert_ptr_equal(expired[0], timer_at(world, i));
-	assert_false(wheel_expired_late(world->wheel));
+	assert_false(world->wheel->expired_late);
 	judge_expired(world, expired[0]);
 }
 
