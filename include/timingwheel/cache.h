@@ -92,8 +92,8 @@ enum tw_cache_cause {
  * Selects the entry that makes room at a limit. Under both policies a hit writes two bits of the
  * entry, and nothing once they are set, so threads that hit one entry do not slow each other down.
  *
- * Expired entries make room before live ones, from 1/32 of the wheel's tick after their deadline
- * on. A set examines at most 60 of them, so while many expire, a few live ones may be evicted.
+ * Expired entries that are not kept (stale_if_error) make room before live ones, from 1/32 of the
+ * wheel's tick after their deadline on. A set examines at most 60: a few live ones may leave, too.
  */
 enum tw_cache_policy {
 	/* S3-FIFO (Yang et al., 2023), the default: new keys enter a small queue. Only keys used at
@@ -283,8 +283,8 @@ struct tw_cache_options {
 	unsigned max_refreshing;
 	/* How long an expired value is kept so that a take whose load fails, or takes longer than
 	 * the take waits, can return it, with TW_STALE. No other call finds it. It counts for the
-	 * limits and in `entries`. It makes room before live entries, unless a take has returned it
-	 * since it expired. A load that returns TW_NOT_FOUND has not failed, and removes it. */
+	 * limits and in `entries`, and makes room in its turn, where uses before it expired do not
+	 * count. A load that returns TW_NOT_FOUND has not failed, and removes it. */
 	tw_duration stale_if_error;
 	/* How long a key is not loaded after a load that failed. Each failure in a row doubles
 	 * this, up to the cache's lifetime. Takes meanwhile return the expired value

@@ -291,8 +291,6 @@ const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shar
 	if (!old || !entry_try_to_expire(old, now, &deadline) ||
 	    !entry_is_stale(old, deadline, now, cache->shared.stale))
 		return NULL;
-	/* The use counts, also before the hash comes up. */
-	shard_keep_stale(shard, old);
 	policy_use(&shard->policy, old);
 	return tw_cache_entry_pin(old);
 }

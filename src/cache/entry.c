@@ -106,6 +106,7 @@ bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_durat
 	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, deadline, -*deadline,
 							memory_order_relaxed,
 							memory_order_relaxed));
+	entry_set_uses(entry, 0);
 	return true;
 }
 

@@ -48,7 +48,6 @@ enum {
 	/* These name its queue in the policy. */
 	ENTRY_SMALL = 0,
 	ENTRY_MAIN = 2048,
-	ENTRY_STALE = 4096, /* it was found expired, and is kept for stale_if_error */
 	/* Once it was removed, the highest bits say why. */
 	ENTRY_CAUSE_SHIFT = 13,
 	ENTRY_CAUSE = 0xffff >> ENTRY_CAUSE_SHIFT << ENTRY_CAUSE_SHIFT
@@ -403,8 +402,21 @@ static inline bool entry_move_deadline(struct tw_cache_entry *entry, tw_duration
 						       memory_order_acquire, memory_order_acquire);
 }
 
-/* Returns true if the entry is past its deadline: nothing moves that any more. *deadline is what it
- * is or was. Under the shard's lock. */
+/* Returns how often the entry was used, up to three times. */
+static inline unsigned entry_uses(const struct tw_cache_entry *entry)
+{
+	/* relaxed: a hint; of two uses at once one may be lost. */
+	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->uses, memory_order_relaxed);
+}
+
+static inline void entry_set_uses(struct tw_cache_entry *entry, unsigned uses)
+{
+	/* relaxed: a hint, as the load is. */
+	atomic_store_explicit(&entry->uses, (uint8_t)uses, memory_order_relaxed);
+}
+
+/* Returns true if the entry is past its deadline: nothing moves that any more, and uses before it
+ * do not count. *deadline is what it is or was. Under the shard's lock. */
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline);
 /* Returns whether an entry past `deadline` has a value, and that was less than `stale` ago. */
 static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duration deadline,

@@ -21,8 +21,7 @@
  * LRU is approximate: second chance, also known as CLOCK, with three uses instead of one. It is the
  * same mechanism, which remembers nothing and so never leaves its first state.
  *
- * Under both, values kept for stale_if_error come to the front of the small queue once they have
- * expired, and make room before all others. A use from then on puts one into the main queue.
+ * Values kept for stale_if_error stay where they are in their queue.
  *
  * Absences are entries as others. A key that is asked for once, as most absent ones, passes through
  * the small queue; under LRU it takes the place of a value.
@@ -38,7 +37,7 @@
  *
  * Invariants, under the shard's lock: if the policy is on, each entry of the table is in one queue,
  * except one for which the shard makes room; else none is. A queue's count is the number of its
- * entries, and its weight the sum of theirs. Expired entries of the small queue come first in it.
+ * entries, and its weight the sum of theirs.
  */
 #include "policy.h"
 
@@ -165,14 +164,14 @@ static inline struct policy_queue *policy_queue(struct policy *policy, unsigned 
 	return place & ENTRY_MAIN ? &policy->main : &policy->small;
 }
 
-/* Puts the entry into the queue of that place, at its front or its end. */
+/* Puts the entry at the end of the queue of that place. */
 static inline void policy_enter(struct policy *policy, struct tw_cache_entry *entry, unsigned place,
-				uint64_t weight, bool at_front)
+				uint64_t weight)
 {
 	struct policy_queue *queue = policy_queue(policy, place);
 
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)ENTRY_MAIN) | place);
-	list_append(at_front ? queue->entries.next : &queue->entries, &entry->policy_link);
+	list_append(&queue->entries, &entry->policy_link);
 	queue->count++;
 	queue->weight += weight;
 }
@@ -255,18 +254,7 @@ void policy_add(struct policy *policy, struct tw_cache_entry *entry, uint64_t we
 {
 	bool is_main = !policy->remembers || policy_learn(policy, entry->hash);
 
-	policy_enter(policy, entry, is_main ? ENTRY_MAIN : ENTRY_SMALL, weight, false);
-}
-
-void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight)
-{
-	if (!entry->policy_link.next)
-		return;
-	policy_remove(policy, entry, weight);
-	policy_enter(policy, entry, ENTRY_SMALL, weight, true);
-	/* Uses before the deadline do not count. One use from now on is enough for another turn. */
-	entry_set_uses(entry, MAIN_AFTER_USES - 1);
-	policy->has_stale = true;
+	policy_enter(policy, entry, is_main ? ENTRY_MAIN : ENTRY_SMALL, weight);
 }
 
 void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t old_weight,
@@ -277,11 +265,6 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t 
 	entry_set_uses(entry, entry_uses(old));
 	if (!old->policy_link.next)
 		return;
-	if (__builtin_expect(entry_state(old) & ~entry_state(entry) & ENTRY_STALE, 0)) {
-		policy_remove(policy, old, old_weight);
-		policy_enter(policy, entry, ENTRY_MAIN, weight, false);
-		return;
-	}
 	entry_set_state(entry, entry_state(entry) | place);
 	list_append(&old->policy_link, &entry->policy_link);
 	list_remove(&old->policy_link);
@@ -290,21 +273,10 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t 
 
 /* ---- Making room ---- */
 
-/* Returns whether the small queue begins with an expired entry. */
-static __attribute__((noinline)) bool policy_is_stale(struct policy *policy)
-{
-	const struct tw_cache_entry *first = queue_first(&policy->small, NULL);
-
-	policy->has_stale = first && (entry_state(first) & ENTRY_STALE);
-	return policy->has_stale;
-}
-
 /* Returns the queue whose first entry is the next to leave, unless it was used. */
 static struct policy_queue *policy_next_queue(struct policy *policy, bool by_number)
 {
 	if (policy->main.count == 0)
-		return &policy->small;
-	if (__builtin_expect(policy->has_stale, 0) && policy_is_stale(policy))
 		return &policy->small;
 	return policy->small.count > 0 && policy_small_is_full(policy, by_number) ? &policy->small
 										  : &policy->main;
@@ -331,7 +303,7 @@ static struct tw_cache_entry *policy_look(struct policy *policy, bool by_number,
 			uint64_t weight = entry_weight(entry);
 
 			policy_remove(policy, entry, weight);
-			policy_enter(policy, entry, ENTRY_MAIN, weight, false);
+			policy_enter(policy, entry, ENTRY_MAIN, weight);
 		}
 	}
 	return queue_first(&policy->small, NULL);

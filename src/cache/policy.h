@@ -43,9 +43,8 @@ struct policy {
 	bool is_on;     /* constant; without a limit at the start nothing is kept */
 	bool is_lru;    /* constant */
 	bool remembers; /* an entry was evicted; never with LRU */
-	bool has_stale; /* the small queue may begin with expired entries */
 	/* These two are on one line. */
-	_Alignas(32) struct policy_queue small; /* without expired ones empty until an eviction */
+	_Alignas(32) struct policy_queue small; /* empty until an eviction */
 	struct policy_queue main;
 	double share; /* the part of all entries that the small queue is to have */
 	double flow;  /* the part of the last evictions that left the small queue */
@@ -63,26 +62,11 @@ void policy_replace(struct policy *policy, struct tw_cache_entry *old, uint64_t 
 		    struct tw_cache_entry *entry, uint64_t weight);
 /* Takes out an entry, if it is in a queue. */
 void policy_remove(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
-/* Makes an entry with ENTRY_STALE the next to leave, unless it is used from now on. */
-void policy_demote(struct policy *policy, struct tw_cache_entry *entry, uint64_t weight);
 /* Returns the entry that has to leave, so that there are fewer or they weigh less, or NULL if there
  * is none except `spared` (or NULL). It stays in its queue. Looks at no more than *looks entries,
  * and counts that down. */
 struct tw_cache_entry *policy_victim(struct policy *policy, bool by_number,
 				     const struct tw_cache_entry *spared, unsigned *looks);
-
-/* Returns how often the entry was used, up to three times. */
-static inline unsigned entry_uses(const struct tw_cache_entry *entry)
-{
-	/* relaxed: a hint; of two uses at once one may be lost. */
-	return atomic_load_explicit(&((struct tw_cache_entry *)entry)->uses, memory_order_relaxed);
-}
-
-static inline void entry_set_uses(struct tw_cache_entry *entry, unsigned uses)
-{
-	/* relaxed: a hint, as the load is. */
-	atomic_store_explicit(&entry->uses, (uint8_t)uses, memory_order_relaxed);
-}
 
 /* Counts a use of the entry. One that was used three times is not written again. */
 static inline void policy_use(const struct policy *policy, struct tw_cache_entry *entry)

@@ -23,12 +23,11 @@
  * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
  * is set when the first tick becomes sooner; when it runs, it sets itself. A change that must make
  * room between two runs first examines the hashes that came up since the last run, so expired
- * entries leave before live ones. An expired entry kept for stale_if_error makes room before live
- * ones (policy.c), and its hash is filed again, under the end of that time. If the alarm is two
- * ticks late, because all workers are busy, each change of a key does a part of its work first: so
- * memory does not grow with what has expired. While more filed hashes are of no use than of use,
- * each change examines a block of them early. No reader depends on it: lookups judge deadlines
- * themselves.
+ * entries leave before live ones. The hash of an expired entry kept for stale_if_error is filed
+ * again, under the end of that time. If the alarm is two ticks late, because all workers are busy,
+ * each change of a key does a part of its work first: so memory does not grow with what has
+ * expired. While more filed hashes are of no use than of use, each change examines a block of them
+ * early. No reader depends on it: lookups judge deadlines themselves.
  */
 #include "shard.h"
 
@@ -259,14 +258,6 @@ static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry 
 
 /* ---- What came up ---- */
 
-void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry)
-{
-	if (entry_state(entry) & ENTRY_STALE)
-		return;
-	entry_set_state(entry, entry_state(entry) | ENTRY_STALE);
-	policy_demote(&shard->policy, entry, entry_weight(entry));
-}
-
 /* Removes the entries of a hash that came up from the place `from`, or files them by their present
  * deadlines, and those kept for stale_if_error by the end of that. Returns false if out of memory:
  * then they count as filed at the place `next`. */
@@ -289,7 +280,6 @@ static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned
 				shard_unlink(shard, walk->slot, TW_CAUSE_EXPIRED, now);
 				continue;
 			}
-			shard_keep_stale(shard, entry);
 			deadline = deadline_after(deadline, stale);
 		}
 		if (!shard_watch(shard, walk->hash, entry, 0, deadline)) {
@@ -410,8 +400,6 @@ void shard_link(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry
 	/* It may have expired by now, and left. */
 	if (entry_state(entry) & ENTRY_LINKED)
 		policy_add(&shard->policy, entry, weight);
-	if (__builtin_expect(entry_state(entry) & ENTRY_STALE, 0))
-		policy_demote(&shard->policy, entry, weight);
 }
 
 void shard_replace(struct shard *shard, _Atomic uint64_t *slot, struct tw_cache_entry *old,

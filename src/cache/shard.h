@@ -194,8 +194,6 @@ bool shard_move(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->
 /* Takes out the entry in that slot. */
 void shard_unlink(struct shard *shard, _Atomic uint64_t *slot, enum tw_cache_cause cause,
 		  tw_duration now) HOLDS(shard->lock);
-/* Marks an expired entry as kept for stale_if_error, and as the next to make room. */
-void shard_keep_stale(struct shard *shard, struct tw_cache_entry *entry) HOLDS(shard->lock);
 /* Lists up to `most` ≥ 8 entries more. May return 0 before the walk is over. */
 size_t shard_walk_on(struct shard *shard, struct shard_walk *walk, struct tw_cache_entry **entries,
 		     size_t most) HOLDS(shard->lock);

@@ -46,27 +46,11 @@ static void check_queue(const struct policy_queue *queue, unsigned place)
 	assert(count == queue->count && weight == queue->weight);
 }
 
-/* Asserts that expired entries of the small queue come first in it. */
-static void check_stale(const struct policy *policy)
-{
-	const struct list *link = policy->small.entries.next;
-	bool is_stale = policy->has_stale;
-
-	for (; link != &policy->small.entries; link = link->next) {
-		const struct tw_cache_entry *entry =
-			list_entry(link, struct tw_cache_entry, policy_link);
-
-		assert(is_stale || !(entry_state(entry) & ENTRY_STALE));
-		is_stale = entry_state(entry) & ENTRY_STALE;
-	}
-}
-
 /* Returns the number of entries in both queues. */
 static size_t check_policy(const struct policy *policy)
 {
 	check_queue(&policy->main, ENTRY_MAIN);
 	check_queue(&policy->small, ENTRY_SMALL);
-	check_stale(policy);
 	return policy->main.count + policy->small.count;
 }
 
