@@ -65,7 +65,7 @@ static enum tw_status cache_open_wheel(struct tw_cache *cache)
 static void cache_maintain(struct tw_cache *cache, bool is_draining)
 {
 	/* A run does at most this, some 15 ms each: an event loop may drive the wheel. */
-	enum { TIDIED = 8192, COMPACTED = 64 << 20, TRIMMED = 256 << 20 };
+	enum { TIDIED = 8192, COMPACTED = 64 << 20 };
 	size_t steps = TIDIED;
 	bool goes_on;
 
@@ -76,8 +76,6 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 		steps = shard_tidy(&cache->shards[i], steps);
 	goes_on = steps == 0;
 	if (is_draining || cache_compact(cache, COMPACTED, true))
-		goes_on = true;
-	if (pool_trim(cache->shared.pool, TRIMMED))
 		goes_on = true;
 	if (goes_on)
 		shared_ask_maintenance(&cache->shared);

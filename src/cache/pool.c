@@ -39,8 +39,7 @@ enum {
 
 /* A part of what is used, and some more bytes, may be free, or in empty pages. */
 enum { FREE_SHARE_OF_32 = 3, FREE_LEAST = 1 << 19 };
-enum { EMPTY_SHARE = 32, EMPTY_SHARE_TIGHT = 64 };
-enum { EMPTY_LEAST = 1 << 20, EMPTY_LEAST_TIGHT = 1 << 18, EMPTY_LEAST_AT_REST = 1 << 16 };
+enum { EMPTY_SHARE = 64, EMPTY_LEAST = 1 << 19 };
 
 _Static_assert(POOL_WORDS * 64 == 256, "a bit for each cell");
 _Static_assert(sizeof(struct pool_region) + 128 * sizeof(struct pool_page) <= 4 * LEAF,
@@ -235,10 +234,11 @@ static void pool_rest_page(struct pool *pool, struct pool_page *page)
 {
 	struct pool_class *class = pool_class_of(page);
 	uint64_t last = counter_read(&pool->floor);
+	const char *start = page_start(page);
 
-	for (unsigned i = 0; i < class->cells; i++) {
-		const struct pool_cell *cell = page_cell(page, i);
-		uint64_t life = counter_read(&cell->life);
+	for (size_t i = 0; i < class_page_bytes(class); i += class->size) {
+		uint64_t life =
+			counter_read(&((const struct pool_cell *)(const void *)(start + i))->life);
 
 		last = life > last ? life : last;
 	}
@@ -247,64 +247,31 @@ static void pool_rest_page(struct pool *pool, struct pool_page *page)
 	 * look_fence(). The thread sanitizer knows no fences, and no zeros either. */
 	if (!SANITIZER_THREAD)
 		atomic_thread_fence(memory_order_release);
-	(void)pages_release(page_start(page), class_page_bytes(class));
+	(void)pages_release((void *)start, class_page_bytes(class));
 	pool->memory -= class_page_bytes(class);
 	list_append(&class->resting, &page->link);
 }
 
-/* Returns whether empty pages are more than their share, and some should go back. */
-static bool pool_is_slack(const struct pool *pool, bool at_rest)
+/* Lists a page whose last cell came back, and which is in no list. Gives pages back to the system
+ * while the empty ones are more than their share, this one first: a few at most, for the share
+ * shrinks in small steps. Inlining it would cost each cell that comes back 8 instructions. */
+static __attribute__((noinline)) void pool_empty_page(struct pool *pool, struct pool_page *page)
 {
-	bool is_tight = pool->limit > 0;
-	uint64_t share = pool->used / (is_tight ? EMPTY_SHARE_TIGHT : EMPTY_SHARE);
-	uint64_t least = at_rest ? EMPTY_LEAST_AT_REST : is_tight ? EMPTY_LEAST_TIGHT : EMPTY_LEAST;
+	struct pool_class *class = pool_class_of(page);
 
-	return pool->empty > least + share;
-}
-
-/* Lists a page whose last cell came back, and which is in no list. */
-static void pool_empty_page(struct pool *pool, struct pool_page *page)
-{
+	list_append(class->empty.next, &page->link);
 	pool->empty += page_bytes(page);
-	if (pool_is_slack(pool, false)) {
+	while (pool->empty > EMPTY_LEAST + pool->used / EMPTY_SHARE) {
+		struct list *link = list_take_first(&class->empty);
+
+		if (!link) {
+			class = &pool->classes[(class->number + 1) % POOL_CLASSES];
+			continue;
+		}
+		page = list_entry(link, struct pool_page, link);
 		pool->empty -= page_bytes(page);
 		pool_rest_page(pool, page);
-		return;
 	}
-	list_append(pool_class_of(page)->empty.next, &page->link);
-}
-
-/* Gives an empty page back to the system, if they are too many. Returns its bytes, or 0. */
-static size_t pool_trim_page(struct pool *pool)
-{
-	struct list *link = NULL;
-	size_t bytes = 0;
-
-	pthread_mutex_lock(&pool->lock);
-	for (unsigned class = 0; class < POOL_CLASSES && !link && pool_is_slack(pool, true);
-	     class ++)
-		link = list_take_first(&pool->classes[class].empty);
-	if (link) {
-		struct pool_page *page = list_entry(link, struct pool_page, link);
-
-		bytes = page_bytes(page);
-		pool->empty -= bytes;
-		pool_rest_page(pool, page);
-	}
-	pthread_mutex_unlock(&pool->lock);
-	return bytes;
-}
-
-bool pool_trim(struct pool *pool, size_t most)
-{
-	size_t done = 0;
-	size_t bytes;
-
-	do {
-		bytes = pool_trim_page(pool);
-		done += bytes;
-	} while (bytes > 0 && done < most);
-	return bytes > 0;
 }
 
 /* ---- Cells ---- */

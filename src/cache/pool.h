@@ -179,11 +179,8 @@ static inline void spare_give(struct pool_spare *spare, void *block)
 /* Gives back up to `cells` spare cells. Returns false if none is left. */
 bool spare_return_some(struct pool_spare *spare, struct pool *pool, unsigned cells);
 
-/* ---- Pages without cells, and emptying pages (compact.c) ---- */
+/* ---- Emptying pages (compact.c) ---- */
 
-/* Gives pages without cells back to the system, up to `most` bytes, but a few of those that are
- * used, fewer at rest. Returns whether there may be more. */
-bool pool_trim(struct pool *pool, size_t most);
 /* Returns a page to be emptied, or NULL if none would help, or no more is free than should be; if
  * `at_rest`, than the present use allows. None of its cells is taken until
  * pool_end_emptying(), unless all have come back before. Adds it to the caller's list, and copies
