@@ -3,12 +3,12 @@
  * A shard has one timer in the wheel, and its expiry keeps what is to be examined at which tick. A
  * timer costs 88 bytes and a command; a million entries have no room for that.
  *
- * An expiry keeps the hash of a key, and not its entry: 8 bytes in a block of up to 30. So an entry
- * needs no links for it, and a removal touches no neighbours. The entry knows the place where its
- * hash is filed; a replacement files the hash again only for an earlier place. Hashes that replaced
- * and removed entries leave behind come up some day and are not wanted any more. When they become
- * more than the rest, blocks are examined early, slot by slot: what is wanted is filed again, and
- * the rest is gone.
+ * An expiry keeps the hash of a key, and not its entry: 8 bytes in a block of up to 30, a cell of
+ * the pool. So an entry needs no links for it, and a removal touches no neighbours. The entry knows
+ * the place where its hash is filed; a replacement files the hash again only for an earlier place.
+ * Hashes that replaced and removed entries leave behind come up some day and are not wanted any
+ * more. When they become more than the rest, blocks are examined early, slot by slot: what is
+ * wanted is filed again, and the rest is gone.
  *
  * A key that is removed and set again may have several hashes in one slot, where one is wanted. So
  * a slot has turns: when its hashes are taken out, early or in time, what is filed there from then
@@ -33,43 +33,22 @@
  */
 #include "expiry.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "pool.h"
 
-/* The first block of a slot is small, for in a small cache it is the only one; the next are larger,
- * and the largest are the pool's, so that their memory comes back when they do. */
-enum { BLOCK_LEAST = 2 };
-
-_Static_assert(sizeof(struct expiry_block) + EXPIRY_BLOCK_MOST * sizeof(uint64_t) ==
-		       POOL_EXPIRY_BLOCK,
-	       "the largest fill a block of the pool");
+_Static_assert(sizeof(struct expiry_block) == POOL_EXPIRY_BLOCK, "it fills a cell of the pool");
 
 /* Returns an empty block, or NULL if out of memory. */
-static struct expiry_block *block_new(const struct expiry *expiry, unsigned capacity)
+static struct expiry_block *block_new(const struct expiry *expiry)
 {
-	struct expiry_block *block = NULL;
 	struct pool_cell *cell = NULL;
+	struct expiry_block *block;
 	size_t taken = 0;
 
-	if (capacity < EXPIRY_BLOCK_MOST)
-		block = malloc(sizeof(*block) + capacity * sizeof(block->hashes[0]));
-	else if (pool_take(expiry->pool, POOL_EXPIRY, 1, &cell, &taken) > 0)
-		block = (struct expiry_block *)(void *)cell;
-	if (!block)
+	if (pool_take(expiry->pool, POOL_EXPIRY, 1, &cell, &taken) == 0)
 		return NULL;
+	block = (struct expiry_block *)(void *)cell;
 	block->count = 0;
-	block->capacity = (uint16_t)capacity;
 	return block;
-}
-
-static void block_free(struct expiry_block *block)
-{
-	if (block->capacity == EXPIRY_BLOCK_MOST)
-		pool_give(block);
-	else
-		free(block);
 }
 
 static void blocks_free(struct expiry_block *block)
@@ -78,7 +57,7 @@ static void blocks_free(struct expiry_block *block)
 
 	for (; block; block = next) {
 		next = block->next;
-		block_free(block);
+		pool_give(block);
 	}
 }
 
@@ -103,12 +82,8 @@ bool expiry_file(struct expiry *expiry, uint64_t hash, unsigned place)
 {
 	struct expiry_block *block = expiry->slots[place / 2];
 
-	if (!block || block->count == block->capacity) {
-		unsigned capacity = block ? block->capacity * 2u + 2 : BLOCK_LEAST;
-
-		if (capacity > EXPIRY_BLOCK_MOST)
-			capacity = EXPIRY_BLOCK_MOST;
-		block = block_new(expiry, capacity);
+	if (!block || block->count == EXPIRY_BLOCK_MOST) {
+		block = block_new(expiry);
 		if (!block)
 			return false;
 		expiry_list(expiry, block, place);
@@ -210,7 +185,7 @@ struct expiry_block *expiry_take_early(struct expiry *expiry)
 void expiry_give_back(struct expiry *expiry, struct expiry_block *block, unsigned place)
 {
 	if (block->count == 0) {
-		block_free(block);
+		pool_give(block);
 		return;
 	}
 	expiry_list(expiry, block, place);

@@ -31,8 +31,7 @@ struct expiry_block {
 	struct expiry_block *next;
 	uint16_t place; /* where it stands or stood last */
 	uint16_t count;
-	uint16_t capacity;
-	uint64_t hashes[];
+	uint64_t hashes[EXPIRY_BLOCK_MOST];
 };
 
 struct expiry {

@@ -61,7 +61,7 @@ static size_t check_blocks(const struct expiry_block *block)
 
 	for (; block; block = block->next) {
 		assert(!block->next || block->next->place == block->place);
-		assert(block->count <= block->capacity);
+		assert(block->count <= EXPIRY_BLOCK_MOST);
 		count += block->count;
 	}
 	return count;
