@@ -128,23 +128,10 @@ enum tw_status tw_cache_each(struct tw_cache *cache,
 
 /* ---- Limits ---- */
 
-/* Returns how many entries a shard gives up in its turn: all shrink alike, and none to nothing
- * before the others. */
-static unsigned cache_evict_share(const struct tw_cache *cache)
-{
-	const struct shared_state *shared = &cache->shared;
-	uint64_t entries = counter_read(&shared->entries);
-	uint64_t weight = counter_read(&shared->bytes) / (entries > 0 ? entries : 1) + 1;
-	uint64_t excess = shared_excess(&shared->entries, 0, &shared->max_entries) +
-			  shared_excess(&shared->bytes, 0, &shared->max_bytes) / weight;
-	uint64_t share = 1 + excess / (cache->shard_mask + 1) / 4;
-
-	return share < SHARD_STEP ? (unsigned)share : SHARD_STEP;
-}
-
 void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_entry *spared)
 {
-	enum { MORE = 32 };
+	/* A shard gives up AT_ONCE entries in its turn, so all shrink alike. */
+	enum { MORE = 32, AT_ONCE = 8 };
 	struct evicted sum = {0, 0};
 	/* A shard may have its share in the entry that is spared: then the others make room. */
 	bool below_share = false;
@@ -159,7 +146,7 @@ void cache_evict(struct tw_cache *cache, uint64_t weight, const struct tw_cache_
 		struct evicted evicted;
 
 		shard_begin_again(shard);
-		evicted = shard_evict(shard, cache_evict_share(cache), below_share, spared,
+		evicted = shard_evict(shard, AT_ONCE, below_share, spared,
 				      tw_now(cache->shared.wheel));
 		(void)shard_end(shard);
 		sum.entries += evicted.entries;
