@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These tests are about ownership: pinned entries stay readable whatever happens to their key and
- * cache; adopted values are freed once, after their last reader, and stay the caller's if the
- * adoption fails.
+ * Pinned entries stay readable whatever happens to their key and cache. That adopted values are
+ * freed once, after their last reader, and stay the caller's if the adoption fails, is the exact
+ * model's.
  */
 #include "support/test.h"
 
@@ -217,81 +217,6 @@ TEST(inline_and_threads, reader_that_sleeps_with_a_pin_blocks_nobody)
 	pthread_join(thread, NULL);
 	assert_true(sleeper.sound);
 	cache_recorder_close(recorder);
-}
-
-/* An adoptee counts how often it was freed, and keeps the arguments. */
-struct adoptee {
-	int freed;
-	bool wrong;
-	char more[100];
-};
-
-static void free_adoptee(void *value, size_t size, void *context)
-{
-	struct adoptee *adoptee = value;
-
-	adoptee->freed++;
-	adoptee->wrong |= size != sizeof(struct adoptee) || context != &adoptee->freed;
-}
-
-static enum tw_status adopt(struct cache_recorder *recorder, const char *key,
-			    struct adoptee *adoptee)
-{
-	return put_adopted(recorder->cache, key, strlen(key), adoptee, sizeof(struct adoptee), 0,
-			   free_adoptee, &adoptee->freed, 10 * INTERVAL);
-}
-
-TEST(inline_and_threads, adopted_value_is_freed_once_after_its_last_reader)
-{
-	for (int i = 0; i < ENDS; i++) {
-		for (int pinned = 0; pinned < 2; pinned++) {
-			struct cache_recorder *recorder = open_small(*state);
-			const struct tw_cache_entry *entry = NULL;
-			struct adoptee adoptee = {0};
-			size_t size;
-
-			assert_status(adopt(recorder, "key", &adoptee), TW_OK);
-			if (pinned) {
-				entry = cache_pinned(recorder, "key");
-				assert_ptr_equal(tw_cache_entry_value(entry, &size), &adoptee);
-				assert_int_equal(size, sizeof(struct adoptee));
-			}
-			ends[i].end(recorder);
-			if (recorder->cache != NULL)
-				cache_settle(recorder);
-			use_memory(recorder);
-			assert_int_equal(adoptee.freed, !pinned);
-			tw_cache_entry_release(entry);
-			use_memory(recorder);
-			assert_int_equal(adoptee.freed, 1);
-			cache_recorder_close(recorder);
-			assert_int_equal(adoptee.freed, 1);
-			assert_false(adoptee.wrong);
-		}
-	}
-}
-
-TEST(inline_and_threads, adoption_that_fails_leaves_the_value_with_its_caller)
-{
-	struct cache_recorder *recorder = cache_recorder_open_with(
-		*state, TW_HOUR, (struct tw_cache_options){.max_bytes = 20000});
-	struct adoptee first = {0};
-	struct adoptee refused = {0};
-
-	assert_status(adopt(recorder, "key", &first), TW_OK);
-	assert_status(put_adopted(recorder->cache, "key", 3, &refused, sizeof(struct adoptee),
-				  20001, free_adoptee, &refused.freed, TW_HOUR),
-		      TW_FULL);
-	assert_status(put_adopted(recorder->cache, "key", 3, &refused, sizeof(struct adoptee), 0,
-				  free_adoptee, &refused.freed, -1),
-		      TW_INVALID);
-	assert_status(tw_cache_stop(recorder->cache), TW_OK);
-	assert_status(adopt(recorder, "key", &refused), TW_CLOSED);
-	assert_int_equal(first.freed, 0);
-	assert_int_equal(cache_stats(recorder).inserts, 1);
-	cache_recorder_close(recorder);
-	assert_int_equal(first.freed, 1);
-	assert_int_equal(refused.freed, 0);
 }
 
 TEST(inline_and_threads, adopted_value_may_be_anything)
