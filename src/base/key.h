@@ -25,26 +25,21 @@ static inline bool key_is_short(size_t size)
 	return size - 8 <= 8;
 }
 
-/* Compares two short keys of the same size. */
-static inline bool short_keys_are_equal(const void *left, const void *right, size_t size)
-{
-	uint64_t words[4];
-
-	memcpy(&words[0], left, 8);
-	memcpy(&words[1], right, 8);
-	memcpy(&words[2], (const unsigned char *)left + size - 8, 8);
-	memcpy(&words[3], (const unsigned char *)right + size - 8, 8);
-	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
-}
-
 /*
  * Compares two keys of the same size. For a short key memcmp may load bytes behind the key and mask
  * them off, which can cost a cache miss on a line that is not needed.
  */
 static inline bool keys_are_equal(const void *left, const void *right, size_t size)
 {
-	return key_is_short(size) ? short_keys_are_equal(left, right, size)
-				  : memcmp(left, right, size) == 0;
+	uint64_t words[4];
+
+	if (!key_is_short(size))
+		return memcmp(left, right, size) == 0;
+	memcpy(&words[0], left, 8);
+	memcpy(&words[1], right, 8);
+	memcpy(&words[2], (const unsigned char *)left + size - 8, 8);
+	memcpy(&words[3], (const unsigned char *)right + size - 8, 8);
+	return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
 }
 
 /* Copies `size` bytes to `to`. */
