@@ -54,6 +54,9 @@ TEST(talk, server_that_cannot_give_it_is_refused)
 		{"7.2.0", 1, 1, "everysec", "no", "open durability both"},
 		{"7.2.0", 0, 1, "always", "no",
 		 "open durability {disk|both} = UNFIT appendonly yes"},
+		/* A server that is loading its file says no, too. */
+		{"7.2.0 loading:1", 0, 1, "always", "no",
+		 "open durability disk = UNREACHABLE appendonly yes"},
 		{"7.2.0", 1, 1, "no", "no", "open durability disk = UNFIT everysec or always"},
 		{"7.2.0", 1, 1, "everysec", "no",
 		 "on WAITAOF " UNKNOWN "; open durability disk = UNFIT appendfsync always"},

@@ -90,9 +90,15 @@ bool connection_write(struct connection *connection, struct tw_redis_error *erro
 {
 	tw_duration deadline =
 		time_add(clock_read_real(CLOCK_MONOTONIC), connection->reply_timeout);
-	bool fine = stream_write(connection->stream, connection->output.data,
-				 connection->output.size, deadline, &connection->wrote);
+	bool fine;
 
+	if (connection->output.failed) {
+		buffer_clear(&connection->output);
+		error_set(error, TW_NO_MEMORY, "out of memory");
+		return false;
+	}
+	fine = stream_write(connection->stream, connection->output.data, connection->output.size,
+			    deadline, &connection->wrote);
 	/* The memory may hold a password. */
 	if (connection->secret)
 		explicit_bzero(connection->output.data, connection->output.size);
@@ -172,11 +178,6 @@ redisReply *connection_ask(struct connection *connection, int count, const char 
 	buffer_array(&connection->output, (size_t)count);
 	for (int i = 0; i < count; i++)
 		buffer_bulk_text(&connection->output, words[i]);
-	if (connection->output.failed) {
-		buffer_clear(&connection->output);
-		error_set(error, TW_NO_MEMORY, "out of memory");
-		return NULL;
-	}
 	return connection_write(connection, error) ? connection_read(connection, error) : NULL;
 }
 
@@ -264,9 +265,11 @@ static enum tw_status durability_check(struct connection *connection, const redi
 	connection->early_waitaof = waitaof_is_early(info);
 	if (!takes_changes(connection))
 		return TW_OK;
+	/* A server that is loading its file says no, too. */
 	if (durability & TW_REDIS_DURABLE_DISK && (!append_only || *append_only != '1'))
-		return error_set(error, TW_REDIS_UNFIT,
-				 "durability requires appendonly yes, and it is no");
+		return error_set(
+			error, info_find(info, "loading:1") ? TW_REDIS_UNREACHABLE : TW_REDIS_UNFIT,
+			"durability requires appendonly yes, and it is no");
 	if (durability & TW_REDIS_DURABLE_REPLICA && !replicas)
 		return error_set(error, TW_REDIS_UNFIT,
 				 "durability requires INFO to report replicas: %.100s",
@@ -486,12 +489,9 @@ static enum tw_status connection_greet(struct connection *connection,
 	bool wanted[GREETINGS] = {false};
 
 	greeting_write(connection, settings, sentinel, wanted);
-	if (connection->output.failed) {
-		buffer_clear(&connection->output);
-		return error_set(error, TW_NO_MEMORY, "out of memory");
-	}
-	if (connection->output.size && !connection_write(connection, error))
-		return TW_REDIS_UNREACHABLE;
+	if ((connection->output.size || connection->output.failed) &&
+	    !connection_write(connection, error))
+		return error->status;
 	return greeting_read(connection, settings, wanted, error);
 }
 

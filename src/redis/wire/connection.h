@@ -61,8 +61,8 @@ bool connection_is_open(const struct connection *connection);
  * system call. */
 bool connection_is_lost(struct connection *connection);
 
-/* Writes the output. A failure closes the connection; connection->wrote says whether bytes were
- * written. */
+/* Writes the output, unless memory was missing for it. Another failure closes the connection;
+ * connection->wrote says whether bytes were written. */
 bool connection_write(struct connection *connection, struct tw_redis_error *error);
 /* Waits for the next reply, which the caller frees with freeReplyObject(). Returns NULL if the
  * connection is closed. */
