@@ -25,15 +25,6 @@ static int open_all(void **state)
 
 static const struct test_kind kind_opened = {.open = open_all, .close = fixture_close};
 
-static void file_write(const char *text)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
 static FILE *file_open(void)
 {
 	FILE *file = fopen(path, "w");

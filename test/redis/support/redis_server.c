@@ -247,19 +247,6 @@ void redis_server_end(struct redis_server *server, int signal)
 	server->pid = 0;
 }
 
-static int remove_if_no_setting(const char *path, const struct stat *status, int kind,
-				struct FTW *place)
-{
-	if (!place->level || !strcmp(path + place->base, "redis.conf"))
-		return 0;
-	return remove_one(path, status, kind, place);
-}
-
-void redis_server_clear(const struct redis_server *server)
-{
-	nftw(server->folder, remove_if_no_setting, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 void redis_server_stop(struct redis_server *server)
 {
 	redis_server_end(server, SIGKILL);

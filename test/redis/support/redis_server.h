@@ -49,8 +49,6 @@ struct redis_server {
 void redis_server_start(struct redis_server *server, const struct redis_server_options *options);
 /* Starts it again, at the same port and in the same folder, and waits until it has loaded. */
 void redis_server_restart(struct redis_server *server);
-/* Removes everything in its folder except its settings. It must not run. */
-void redis_server_clear(const struct redis_server *server);
 /* Adds a line to its settings, for the next start. Takes printf's arguments. */
 __attribute__((format(printf, 2, 3))) void redis_server_add_setting(
 	const struct redis_server *server, const char *format, ...);

@@ -17,12 +17,13 @@ enum { PAUSE_LEAST_MS = 50, PAUSE_MOST_MS = 650, CLOCK_MOST_MS = 2000 };
 static const int64_t look_time = 10 * TW_MILLISECOND;
 
 /* A cluster's nodes publish each other's addresses, and so do Sentinels, so no proxy is before
- * them. */
+ * them. A server whose power is cut has its durability in its URL. */
 enum {
 	ON_ONE_SERVER = MODE_SINGLE | MODE_CLOCK,
-	ON_SEVERAL = MODE_CLUSTER | MODE_SENTINEL | MODE_DURABLE
+	ON_SEVERAL = MODE_CLUSTER | MODE_SENTINEL | MODE_DURABLE,
+	ON_ONE_DISK = MODE_POWER | MODE_CARELESS
 };
-enum { EVERYWHERE = ON_ONE_SERVER | ON_SEVERAL };
+enum { EVERYWHERE = ON_ONE_SERVER | ON_SEVERAL | ON_ONE_DISK };
 
 struct deed_kind {
 	const char *name; /* in the history; the checker knows those that break connections */
@@ -151,6 +152,7 @@ static const struct deed_kind deed_kinds[] = {
 	{"server", TARGET_SERVER, 1, server_kill, server_start, 0, 1500, MODE_CLUSTER},
 	{"server", TARGET_SERVER, 8, server_kill, server_start, 0, 1500, MODE_SENTINEL},
 	{"master", TARGET_SERVER, 8, server_kill, server_start, 0, 1500, MODE_DURABLE},
+	{"master", TARGET_SERVER, 40, server_kill, server_start, 0, 300, ON_ONE_DISK},
 	{"full", TARGET_SERVER, 2, memory_fill, memory_free, 100, 1000, EVERYWHERE},
 	{"flush", TARGET_SERVER, 2, scripts_flush, NULL, 0, 0, EVERYWHERE},
 	{"drop", TARGET_SERVER, 1, connections_drop, NULL, 0, 0, ON_SEVERAL},

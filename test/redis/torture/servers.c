@@ -204,7 +204,44 @@ static void watched_fail_over(struct servers *servers)
 	watched_settle(servers);
 }
 
-void servers_start(struct servers *servers, enum mode mode)
+/* ---- A server whose power is cut ---- */
+
+/* Starts the server with appendfsync always. Where a call can wait for everysec, even seeds have
+ * that. */
+static void powered_start(struct servers *servers, uint64_t seed)
+{
+	struct redis_server *server = &servers->cluster.nodes[0];
+	bool is_careless = servers->mode == MODE_CARELESS;
+	struct redis_server_options options = {.append_only = true,
+					       .preload = "test/redis/torture/noted_disk.so"};
+	struct tw_redis_options client = {.url = servers->url, .name_space = "try"};
+	struct tw_redis *redis;
+
+	redis_server_start(server, &options);
+	snprintf(servers->url, sizeof(servers->url), "%s%s", server->url,
+		 is_careless ? "" : "?durability=disk");
+	if (is_careless || (seed % 2 == 0 && tw_redis_open(&redis, &client, NULL) == TW_OK)) {
+		if (!is_careless)
+			tw_redis_close(redis);
+		return;
+	}
+	redis_server_add_setting(server, "appendfsync always");
+	servers_ask(servers, "CONFIG SET appendfsync always");
+}
+
+/* Restarts the server with what its disk has. After a cut that tears a MULTI, Redis would append to
+ * the beginning of that, and lose it all at the next start: a rewrite of the file prevents that. */
+static void powered_heal(struct servers *servers)
+{
+	struct redis_server *server = &servers->cluster.nodes[0];
+
+	redis_server_restart(server);
+	servers_ask(servers, "BGREWRITEAOF");
+	await_word(server, "INFO persistence",
+		   "aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0");
+}
+
+void servers_start(struct servers *servers, enum mode mode, uint64_t seed)
 {
 	static const struct redis_server_options options = {.append_only = true,
 							    .fsync_always = true};
@@ -217,6 +254,11 @@ void servers_start(struct servers *servers, enum mode mode)
 	servers->down = -1;
 	servers->is_watched = mode & (MODE_SENTINEL | MODE_DURABLE);
 	servers->has_replica = servers->is_cluster || servers->is_watched;
+	servers->random = random_from(seed, 1);
+	if (mode & (MODE_POWER | MODE_CARELESS)) {
+		powered_start(servers, seed);
+		return;
+	}
 	if (servers->is_watched) {
 		watched_start(servers);
 		return;
@@ -263,6 +305,8 @@ void servers_kill(struct servers *servers, int index)
 	if (servers->is_watched)
 		watched_hold(servers);
 	redis_server_end(&servers->cluster.nodes[index], SIGKILL);
+	if (servers->mode & (MODE_POWER | MODE_CARELESS))
+		disk_cut(servers->cluster.nodes[index].folder, &servers->random, &servers->cut);
 }
 
 void servers_heal(struct servers *servers)
@@ -272,6 +316,11 @@ void servers_heal(struct servers *servers)
 	if (servers->is_watched) {
 		servers->down = -1;
 		watched_heal(servers);
+		return;
+	}
+	if (servers->mode & (MODE_POWER | MODE_CARELESS)) {
+		servers->down = -1;
+		powered_heal(servers);
 		return;
 	}
 	redis_server_restart(node);

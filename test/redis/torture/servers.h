@@ -5,7 +5,7 @@
  * waits for the replica; a master that Sentinels watch is paused, killed or replaced only once the
  * replica has all of it. A master killed at any moment may lose the last answered writes, with
  * Sentinels as without: redis.h promises no more than Redis does, unless durability is asked for.
- * If it is, a master is killed whose replica is cut off.
+ * If it is, a master is killed whose replica is cut off, or the server's power is cut.
  */
 #ifndef TORTURE_SERVERS_H
 #define TORTURE_SERVERS_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "disk.h"
 #include "support/cluster.h"
 #include "support/redis_server.h"
 #include "support/sentinels.h"
@@ -23,7 +24,9 @@ enum mode {
 	MODE_CLUSTER = 2,  /* three nodes, and a replica of the first */
 	MODE_CLOCK = 4,    /* one server, whose clock can be stepped */
 	MODE_SENTINEL = 8, /* a master, its replica, and Sentinels */
-	MODE_DURABLE = 16  /* as before; calls and workers ask for durability on disk and replica */
+	MODE_DURABLE = 16, /* as before; calls and workers ask for durability on disk and replica */
+	MODE_POWER = 32,   /* one server, whose power is cut; all ask for durability on disk */
+	MODE_CARELESS = 64 /* as before, with appendfsync everysec; nobody asks for durability */
 };
 
 struct servers {
@@ -40,10 +43,12 @@ struct servers {
 	struct sentinels sentinels;
 	char url[300];
 	int down; /* the killed server, or -1 */
+	struct random random;
+	struct cut cut; /* what power cuts have taken */
 };
 
 /* A failure ends the program, here and below. */
-void servers_start(struct servers *servers, enum mode mode);
+void servers_start(struct servers *servers, enum mode mode, uint64_t seed);
 void servers_stop(struct servers *servers);
 /*
  * Kills a server, if that is allowed now, and starts it again; then all is well. With Sentinels the

@@ -8,7 +8,8 @@
  *
  * MODE is single, one server; cluster, three nodes and a replica; sentinel, a master and a replica
  * with three Sentinels; durable, these with durability both, and the master is killed while its
- * replica is cut off; clock, one server whose clock of day is stepped, too.
+ * replica is cut off; clock, one server whose clock of day is stepped, too; power, one server whose
+ * power is cut, with durability disk; careless, as power and without durability, which must fail.
  *
  * Clients and workers are processes that write histories (history.h). After SECONDS all is healed
  * and the clients end; the workers have some time to run the remaining tasks. Then the inventory of
@@ -133,7 +134,7 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	struct tw_redis *redis;
 	bool is_fine;
 
-	servers_start(&servers, mode);
+	servers_start(&servers, mode, seed);
 	part.url = servers.url;
 	options = part_options(&part);
 	/* The parts take the number of the namespace. Limits need one shard. */
@@ -144,7 +145,7 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	if (has_limits && seed_has_groups(seed))
 		limit_groups(redis);
 	children_start(&children, folder, seed, servers.cluster.nodes[0].port,
-		       servers.has_replica ? servers.url : NULL);
+		       mode & (MODE_SINGLE | MODE_CLOCK) ? NULL : servers.url);
 	nemesis_init(&nemesis, &children, &servers, seed);
 	is_fine = nemesis_run(&nemesis, duration);
 	for (int i = 0; i < CLIENTS; i++)
@@ -155,6 +156,10 @@ static bool torture(const char *folder, enum mode mode, uint64_t seed, int64_t d
 	take_inventory(redis);
 	tw_redis_close(redis);
 	children_end(&children);
+	if (mode & (MODE_POWER | MODE_CARELESS))
+		printf("taken from the disk: %" PRIu64 " bytes, %" PRIu64
+		       " changes of names; %" PRIu64 " files torn\n",
+		       servers.cut.bytes, servers.cut.names, servers.cut.torn);
 	servers_stop(&servers);
 	return is_fine;
 }
@@ -184,15 +189,18 @@ static const char *build_folder(void)
 /* Returns 0 if there is no such mode. */
 static enum mode mode_named(const char *name)
 {
-	if (!strcmp(name, "single"))
-		return MODE_SINGLE;
-	if (!strcmp(name, "cluster"))
-		return MODE_CLUSTER;
-	if (!strcmp(name, "sentinel"))
-		return MODE_SENTINEL;
-	if (!strcmp(name, "durable"))
-		return MODE_DURABLE;
-	return strcmp(name, "clock") ? 0 : MODE_CLOCK;
+	static const struct {
+		const char *name;
+		enum mode mode;
+	} all[] = {{"single", MODE_SINGLE},     {"cluster", MODE_CLUSTER},
+		   {"sentinel", MODE_SENTINEL}, {"durable", MODE_DURABLE},
+		   {"clock", MODE_CLOCK},       {"power", MODE_POWER},
+		   {"careless", MODE_CARELESS}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (!strcmp(name, all[i].name))
+			return all[i].mode;
+	return 0;
 }
 
 /* The next server reads another clock, which is in the folder. */
@@ -221,7 +229,8 @@ static int run(const char *mode_text, const char *seconds_text, const char *seed
 	bool is_fine;
 
 	if (!mode) {
-		fputs("MODE must be single, cluster, sentinel, durable or clock\n", stderr);
+		fputs("MODE must be single, cluster, sentinel, durable, clock, power or careless\n",
+		      stderr);
 		return 2;
 	}
 	if (seconds < 1 || seconds > 1000000) {

@@ -7,7 +7,7 @@
 ifeq ($(REDIS_FOUND),yes)
 TORTURE_OBJECTS := $(call objects,test/redis/torture/*.c)
 TORTURE_CHECKER := $(addprefix $(BUILD)/test/redis/torture/,checker.o check_runs.o \
-	check_recurring.o check_all.o story.o story_read.o)
+	check_recurring.o check_all.o story.o story_read.o disk.o)
 TORTURE := $(BUILD)/test/redis/torture/torture
 
 $(TORTURE_OBJECTS): EXTRA = -UNDEBUG -Itest -Itest/redis $(redis_cflags)
@@ -17,14 +17,15 @@ $(TORTURE): $(TORTURE_OBJECTS) $(REDIS_TEST_SUPPORT) $(TEST_SUPPORT) $(REDIS_OBJ
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lcmocka $(redis_libs)
 
-# It goes into a redis-server, so it does not use the build's flags.
-$(BUILD)/test/redis/torture/shifted_clock.so: test/redis/torture/preload/shifted_clock.c
+# These go into a redis-server, so they do not use the build's flags.
+TORTURE_PRELOADED := $(addprefix $(BUILD)/test/redis/torture/,shifted_clock.so noted_disk.so)
+
+$(TORTURE_PRELOADED): $(BUILD)/test/redis/torture/%.so: test/redis/torture/preload/%.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -o $@ $<
 
-$(TORTURE) $(BUILD)/test/redis/all $(BUILD)/test/redis/keys/all: | \
-	$(BUILD)/test/redis/torture/shifted_clock.so
+$(TORTURE) $(BUILD)/test/redis/all $(BUILD)/test/redis/keys/all: | $(TORTURE_PRELOADED)
 
 $(BUILD)/test/redis/all: $(TORTURE_CHECKER)
 ifneq ($(filter redis/test_torture,$(TESTS)),)

@@ -12,8 +12,8 @@
  *  - A file that was never synced may be empty, or have no name.
  *  - The data is what was written, in order: there are no zeros, no old data, no gaps.
  */
-#ifndef POWERCUT_DISK_H
-#define POWERCUT_DISK_H
+#ifndef TORTURE_DISK_H
+#define TORTURE_DISK_H
 
 #include <stdint.h>
 
@@ -26,8 +26,8 @@ struct cut {
 	uint64_t torn;  /* files that end between the last sync and the last write */
 };
 
-/* Removes what a power cut loses from the server's folder, and adds that to *cut. The server must
- * not run. A folder can be cut once. */
+/* Removes what a power cut loses from the server's folder, and adds that to *cut. The disk then has
+ * all the rest. The server must not run. */
 void disk_cut(const char *folder, struct random *random, struct cut *cut);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "powercut/disk.h"
+#include "disk.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -182,6 +182,27 @@ static void restore(struct disk *disk, const struct name *name, struct random *r
 	close(file);
 }
 
+/* Notes that the disk has the names, and all that is in their files. */
+static void note_all(const struct disk *disk)
+{
+	int descriptor = openat(disk->folder, "disk/notes", O_WRONLY | O_TRUNC | O_CLOEXEC);
+	FILE *notes = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+
+	if (!notes)
+		support_failed("disk/notes");
+	for (size_t i = 0; i < disk->name_count; i++) {
+		const struct name *name = &disk->names[i];
+		struct stat status;
+
+		if (fstatat(disk->folder, name->name, &status, 0))
+			support_failed(name->name);
+		fprintf(notes, "create %" PRIu64 " %s\nsync %" PRIu64 " %lld\n", name->inode,
+			name->name, name->inode, (long long)status.st_size);
+	}
+	fprintf(notes, "names %ld\n", ftell(notes));
+	fclose(notes);
+}
+
 void disk_cut(const char *folder, struct random *random, struct cut *cut)
 {
 	struct disk *disk = calloc(1, sizeof(*disk));
@@ -196,6 +217,7 @@ void disk_cut(const char *folder, struct random *random, struct cut *cut)
 	remove_names(disk);
 	for (size_t i = 0; i < disk->name_count; i++)
 		restore(disk, &disk->names[i], random, cut);
+	note_all(disk);
 	close(disk->folder);
 	free(disk);
 }
