@@ -85,35 +85,3 @@ TEST(threads, reload_that_is_too_heavy_ends_the_old_value)
 	assert_int_equal(cache_stats(recorder).refused, 2);
 	cache_recorder_close(recorder);
 }
-
-/* ---- Stale values ---- */
-
-TEST(inline_and_threads, stale_hit_is_a_use)
-{
-	static const enum tw_cache_policy policies[] = {TW_POLICY_LRU, TW_POLICY_S3FIFO};
-
-	for (int i = 0; i < 2; i++) {
-		struct cache_recorder *recorder =
-			cache_recorder_open_with(*state, INTERVAL,
-						 (struct tw_cache_options){.max_entries = 20,
-									   .policy = policies[i],
-									   .stale_if_error = LIFE,
-									   .shards = 1});
-		const struct tw_cache_entry *entry;
-		struct source source;
-		char key[16];
-
-		source_open(&source, NULL);
-		source.status = TW_SYSTEM;
-		cache_set(recorder, "hot", "old");
-		cache_pass(recorder, 2 * INTERVAL);
-		for (int other = 0; other < 200; other++) {
-			assert_status(take(recorder, "hot", &source, TW_FOREVER, &entry), TW_STALE);
-			tw_cache_entry_release(entry);
-			snprintf(key, sizeof(key), "other%d", other);
-			cache_set_for(recorder, key, "v", TW_HOUR);
-		}
-		cache_settle(recorder);
-		cache_recorder_close(recorder);
-	}
-}

@@ -52,6 +52,14 @@ STALE_SCRIPT(old_values_make_room_whatever_their_uses_were,
 	     "removed expired = 2",
 	     .max_entries = 6, .policy = TW_POLICY_LRU)
 
+#define STAYS                                                                                \
+	"source SYSTEM; set hot old; pass 10; take hot = STALE old; set a a 1h; set b b 1h;" \
+	"take hot = STALE old; set c c 1h; take hot = STALE old; set d d 1h;"                \
+	"take hot = STALE old; set e e 1h; take hot = STALE old"
+STALE_SCRIPT(old_value_that_takes_return_stays_by_lru, STAYS, .max_entries = 3,
+	     .policy = TW_POLICY_LRU)
+STALE_SCRIPT(old_value_that_takes_return_stays_by_s3fifo, STAYS, .max_entries = 3)
+
 /* The wheel looks at the value at the next tick. */
 STALE_SCRIPT(use_of_a_value_counts_from_its_deadline_on,
 	     "source SYSTEM; set old old 10.5; set x x 1h; set y y 1h; advance 10.5;"

@@ -12,6 +12,7 @@
 #include "model/cache_trial.h"
 #include "support/stats.h"
 
+#include "cache/cache.h" /* for taking the memory of filed hashes */
 #include "faults/faults.h"
 
 enum {
@@ -213,7 +214,9 @@ static bool flush_ends_before_the_deadline(void)
 	struct tw_options wheel_options = {0};
 	struct tw_cache_options options = {.shards = 1, .jitter = -1};
 	struct tw_wheel *wheel;
+	struct pool_cell *cells = NULL;
 	struct tw_cache *cache;
+	size_t taken = 0;
 	bool ends;
 
 	assert_status(tw_create(&wheel, TW_MICROSECOND, 16, ignore_task, &wheel_options), TW_OK);
@@ -222,11 +225,20 @@ static bool flush_ends_before_the_deadline(void)
 	for (int key = 0; key < MANY; key++)
 		assert_status(tw_cache_set(cache, &key, sizeof(key), "v", 1), TW_OK);
 	fail_allocation(1, true);
+	while (pool_take(cache->shared.pool, POOL_EXPIRY, 1, &cells, &taken) > 0)
+		continue;
+	fail_allocation(1, true);
 	while (!fault_was_met() && entries_of(cache) == MANY)
 		wait_for(TW_MILLISECOND);
 	assert_status(tw_cache_flush(cache), TW_OK);
 	ends = entries_of(cache) == MANY;
 	end_faults();
+	while (cells) {
+		struct pool_cell *cell = cells;
+
+		cells = cell->next;
+		pool_give(cell);
+	}
 	tw_cache_destroy(cache);
 	tw_destroy(wheel);
 	return ends;
