@@ -49,6 +49,8 @@ enum { GATHERED = 8 };
 /* The most slots of a level, as log2. Four levels of 2^16 slots cover 64 bits, so more cost memory,
  * and pay only where nearly all timers lie in the finest level. */
 enum { LEVELS_MOST_BITS = 16, ROUNDS_MOST_BITS = 20 };
+/* A batch of this many timers is sorted in as many parts. */
+enum { SORT_LONG = 1024, SORT_BITS = 8, SORT_PARTS = 1 << SORT_BITS };
 /* Timers examined in one list to re-file before the turn passes to the next list. */
 enum { COMING_SHARE = 16 };
 
@@ -145,6 +147,7 @@ static void wheel_add_to_next(struct wheel *wheel, struct timer *timer)
 	if (!list_is_empty(next))
 		wheel->is_sorted &= !link_is_before(&timer->link, next->previous);
 	list_append(next, &timer->link);
+	wheel->next_count++;
 }
 
 void wheel_add(struct wheel *wheel, struct timer *timer)
@@ -326,6 +329,43 @@ static __attribute__((noinline)) void list_sort(struct list *list)
 	}
 }
 
+/* Returns the part of a tick, of SORT_PARTS, in which the deadline lies: the first one if it is
+ * earlier, and the last one if it is later. */
+static size_t wheel_part_of_tick(const struct wheel *wheel, tw_duration deadline)
+{
+	tw_duration begin = wheel->now_time - wheel->ticks.interval;
+	int bits = 64 - __builtin_clzll((unsigned long long)wheel->ticks.interval);
+	uint64_t part = (uint64_t)deadline - (uint64_t)begin;
+
+	if (deadline < begin)
+		return 0;
+	if (bits > SORT_BITS)
+		part >>= bits - SORT_BITS;
+	return part < SORT_PARTS ? part : SORT_PARTS - 1;
+}
+
+/* Sorts the next batch. A long one is dealt to the parts of its tick, and each part is sorted: a
+ * merge of all waits for memory in each of its passes. */
+static __attribute__((noinline)) void wheel_sort_next(struct wheel *wheel)
+{
+	struct list parts[SORT_PARTS];
+	struct list *link;
+
+	if (wheel->next_count < SORT_LONG) {
+		list_sort(&wheel->next);
+		return;
+	}
+	for (size_t i = 0; i < SORT_PARTS; i++)
+		list_init(&parts[i]);
+	while ((link = list_take_first(&wheel->next)))
+		list_append(&parts[wheel_part_of_tick(wheel, timer_of_link(link)->deadline)], link);
+	for (size_t i = 0; i < SORT_PARTS; i++) {
+		if (!list_is_empty(&parts[i]))
+			list_sort(&parts[i]);
+		list_append_all(&wheel->next, &parts[i]);
+	}
+}
+
 /* Cuts off the first timers of a list, up to `most`, and prefetches their deadlines, each a cache
  * miss. Returns their number. */
 static size_t wheel_cut(struct list *list, struct timer **timers, size_t most)
@@ -363,8 +403,9 @@ static __attribute__((noinline)) void wheel_begin_batch(struct wheel *wheel)
 	if (wheel_gather(wheel))
 		return;
 	if (!wheel->is_sorted)
-		list_sort(&wheel->next);
+		wheel_sort_next(wheel);
 	wheel->is_sorted = true;
+	wheel->next_count = 0;
 	list_append_all(&wheel->due, &wheel->next);
 }
 

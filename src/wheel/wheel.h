@@ -45,6 +45,7 @@ struct wheel {
 	unsigned coming_turn; /* the list whose turn it is */
 	struct list next;     /* due timers of the next batch, in an ordered wheel */
 	bool is_sorted;       /* `next` is in order */
+	size_t next_count;    /* timers added to `next`; some may have left it */
 	struct levels levels;
 };
 

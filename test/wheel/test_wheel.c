@@ -837,3 +837,51 @@ TEST(all, forever_is_not_now_even_at_the_end_of_time)
 	assert_true(wheel_next_tick(wheel) >= TICK_NEVER);
 	wheel_destroy(wheel);
 }
+
+/* Expires what is due, in order. Returns how many. */
+static size_t expire_in_order(struct wheel *wheel)
+{
+	struct timer *last = NULL;
+	struct timer *timer;
+	size_t count = 0;
+
+	while (wheel_is_busy(wheel)) {
+		if (!(timer = wheel_expire_next(wheel)))
+			continue;
+		assert_true(!last || last->deadline <= timer->deadline);
+		if (last && last->deadline == timer->deadline)
+			assert_true(last->sequence < timer->sequence);
+		last = timer;
+		count++;
+	}
+	return count;
+}
+
+TEST(in_order, crowd_comes_out_by_its_deadlines_within_a_tick)
+{
+	enum { CROWD = 3000, TICK = 700 };
+	static const struct ticks coarse = {.interval = TICK};
+	struct timer *timers = calloc(CROWD, sizeof(*timers));
+	struct wheel *wheel = wheel_create(TW_LAYOUT_LEVELS, 16, &coarse, true, PATIENCE);
+	struct random random = random_from(1, 1);
+
+	(void)state;
+	assert_non_null(timers);
+	assert_non_null(wheel);
+	wheel_advance(wheel, 10);
+	/* One for now, some that are due for long, and the others in the next tick. */
+	timers[0] = (struct timer){.deadline = TW_FOREVER, .is_for_now = true};
+	for (size_t i = 1; i < CROWD; i++)
+		timers[i].deadline = (tw_duration)random_below(&random, i % 2 ? 10 * TICK : TICK) +
+				     (i % 2 ? 1 : 10 * TICK + 1);
+	for (size_t i = 0; i < CROWD; i++)
+		wheel_add(wheel, &timers[i]);
+	assert_int_equal(expire_in_order(wheel), CROWD / 2 + 1);
+	for (size_t i = 1; i < CROWD; i += 2)
+		wheel_add(wheel, &timers[i]);
+	assert_int_equal(expire_in_order(wheel), CROWD / 2);
+	wheel_advance(wheel, 11);
+	assert_int_equal(expire_in_order(wheel), CROWD / 2 - 1);
+	wheel_destroy(wheel);
+	free(timers);
+}
