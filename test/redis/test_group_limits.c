@@ -83,19 +83,6 @@ static struct tw_redis_limits get(struct fixture *fixture, const char *group)
 	return limits;
 }
 
-static void add_to(struct fixture *fixture, const char *group, int count)
-{
-	for (int i = 0; i < count; i++) {
-		char key[64];
-		const struct tw_redis_task task = {
-			.key = key,
-			.key_size = (size_t)snprintf(key, sizeof(key), "%s-%d", group, i),
-			.group = *group ? group : NULL};
-
-		add_one(fixture->redis, &task);
-	}
-}
-
 /* Returns how many runs hold places of limits. */
 static long long places(struct fixture *fixture)
 {
@@ -117,8 +104,8 @@ STORED(one_shard, no_more_run_than_may)
 		set(fixture, limited[k], (struct tw_redis_limits){.running = MOST});
 		for (int i = 0; i < 2; i++)
 			workers[i] = start(fixture, &crowd);
-		add_to(fixture, limited[k], COUNT);
-		add_to(fixture, "b", COUNT);
+		add_to_group(fixture->redis, *limited[k] ? limited[k] : NULL, COUNT, 0, 0);
+		add_to_group(fixture->redis, "b", COUNT, 0, 0);
 		WAIT_UNTIL(done(&crowd, 0) == COUNT && done(&crowd, 1) == COUNT);
 		assert_in_range(crowd.of[0].most, 1, MOST);
 		for (int i = 0; i < 2; i++)
@@ -136,9 +123,9 @@ STORED(one_shard, paused_group_waits)
 	int64_t begin;
 
 	set(fixture, "a", (struct tw_redis_limits){.weight = 2, .paused = true});
-	add_to(fixture, "a", 5);
+	add_to_group(fixture->redis, "a", 5, 0, 0);
 	worker = start(fixture, &crowd);
-	add_to(fixture, "b", 20);
+	add_to_group(fixture->redis, "b", 20, 0, 0);
 	WAIT_UNTIL(done(&crowd, 1) == 20);
 	assert_int_equal(done(&crowd, 0), 0);
 	begin = wall_clock();
@@ -160,7 +147,7 @@ STORED(one_shard, polling_worker_goes_on_when_a_place_is_free)
 	fixture->options.user = "quiet";
 	fixture->options.password = "pw";
 	set(fixture, "a", (struct tw_redis_limits){.running = 1});
-	add_to(fixture, "a", COUNT);
+	add_to_group(fixture->redis, "a", COUNT, 0, 0);
 	begin = wall_clock();
 	worker = start(fixture, &crowd);
 	WAIT_UNTIL(done(&crowd, 0) == COUNT);
@@ -176,8 +163,8 @@ STORED(one_shard, drain_leaves_other_groups)
 	struct tw_redis_batch *batch;
 	uint64_t removed;
 
-	add_to(fixture, "t", 2500);
-	add_to(fixture, "tt", 4);
+	add_to_group(fixture->redis, "t", 2500, 0, 0);
+	add_to_group(fixture->redis, "tt", 4, 0, 0);
 	add_one(fixture->redis, &recurring);
 	batch = claim_for(fixture->redis, "t-0", TW_MINUTE);
 	assert_true(batch->count > 0);
@@ -228,7 +215,7 @@ STORED(one_shard, claim_ends_if_thousands_are_paused)
 	tw_duration next = TW_FOREVER;
 
 	add_each(fixture, 1200, (struct tw_redis_limits){.paused = true});
-	add_to(fixture, "other", 1);
+	add_to_group(fixture->redis, "other", 1, 0, 0);
 	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, TW_HOUR, &batch, &next));
 	assert_int_equal(batch->count, 0);
 	assert_int_equal(next, 0);

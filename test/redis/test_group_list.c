@@ -8,25 +8,6 @@
 
 enum { ROOM = TW_REDIS_GROUPS_MAX };
 
-/* Adds "GROUP-0" and so on, each due a second after the one before. Returns the first due time. */
-static int64_t add_to(struct tw_redis *redis, const char *group, int count, tw_duration delay)
-{
-	int64_t first_ms = 0;
-
-	for (int i = 0; i < count; i++) {
-		char key[64];
-		struct tw_redis_task task = {
-			.key = key, .delay = delay + i * TW_SECOND, .group = group};
-		int64_t due_ms;
-
-		snprintf(key, sizeof(key), "%s-%d", group ? group : "", i);
-		task.key_size = strlen(key);
-		due_ms = add_one(redis, &task);
-		first_ms = i ? first_ms : due_ms;
-	}
-	return first_ms;
-}
-
 static size_t list(struct tw_redis *redis, struct tw_redis_group_stats groups[ROOM])
 {
 	size_t count = 0;
@@ -53,14 +34,14 @@ STORED(fixture, numbers_of_few_groups_are_exact)
 	int64_t same[2];
 
 	assert_int_equal(list(fixture->redis, groups), 0);
-	add_to(fixture->redis, NULL, 50, TW_HOUR);
+	add_to_group(fixture->redis, NULL, 50, TW_HOUR, TW_SECOND);
 	assert_int_equal(list(fixture->redis, groups), 0);
-	flood = add_to(fixture->redis, "flood", 300, TW_HOUR);
-	medium = add_to(fixture->redis, "c/d", 40, TW_MINUTE);
-	same[0] = add_to(fixture->redis, "a", 7, 2 * TW_HOUR);
-	same[1] = add_to(fixture->redis, "b", 7, TW_HOUR);
-	small = add_to(fixture->redis, "c", 6, TW_HOUR);
-	add_to(fixture->redis, "gone", 1, TW_HOUR);
+	flood = add_to_group(fixture->redis, "flood", 300, TW_HOUR, TW_SECOND);
+	medium = add_to_group(fixture->redis, "c/d", 40, TW_MINUTE, TW_SECOND);
+	same[0] = add_to_group(fixture->redis, "a", 7, 2 * TW_HOUR, TW_SECOND);
+	same[1] = add_to_group(fixture->redis, "b", 7, TW_HOUR, TW_SECOND);
+	small = add_to_group(fixture->redis, "c", 6, TW_HOUR, TW_SECOND);
+	add_to_group(fixture->redis, "gone", 1, TW_HOUR, TW_SECOND);
 	assert_ok(fixture->redis, cancel_task(fixture->redis, "gone-0"));
 	assert_int_equal(list(fixture->redis, groups), 5);
 	assert_group(&groups[0], "flood", 300, 0, flood);
@@ -78,9 +59,9 @@ STORED(one_shard, small_groups_are_found_beside_a_flood)
 	int64_t first[SMALL];
 
 	/* Few of the sampled places belong to other groups. */
-	add_to(fixture->redis, "flood", 5000, TW_HOUR);
+	add_to_group(fixture->redis, "flood", 5000, TW_HOUR, TW_SECOND);
 	for (int i = 0; i < SMALL; i++)
-		first[i] = add_to(fixture->redis, names[i], 1, 2 * TW_HOUR);
+		first[i] = add_to_group(fixture->redis, names[i], 1, 2 * TW_HOUR, TW_SECOND);
 	assert_int_equal(list(fixture->redis, groups), 1 + SMALL);
 	assert_int_equal(groups[0].waiting, 5000);
 	for (int i = 0; i < SMALL; i++)
@@ -103,13 +84,13 @@ STORED(fixture, tasks_on_lease_are_running)
 	struct tw_redis_group_stats groups[ROOM];
 	int64_t waits;
 
-	add_to(fixture->redis, "a", 1, 0);
+	add_to_group(fixture->redis, "a", 1, 0, TW_SECOND);
 	claim_all(fixture->redis, 100);
-	add_to(fixture->redis, "b", 1, 0);
-	add_to(fixture->redis, NULL, 1, 0);
+	add_to_group(fixture->redis, "b", 1, 0, TW_SECOND);
+	add_to_group(fixture->redis, NULL, 1, 0, TW_SECOND);
 	claim_all(fixture->redis, 100);
-	waits = add_to(fixture->redis, "wait", 2, TW_HOUR);
-	add_to(fixture->redis, NULL, 20, TW_MINUTE);
+	waits = add_to_group(fixture->redis, "wait", 2, TW_HOUR, TW_SECOND);
+	add_to_group(fixture->redis, NULL, 20, TW_MINUTE, TW_SECOND);
 	assert_int_equal(list(fixture->redis, groups), 3);
 	assert_group(&groups[0], "wait", 2, 0, waits);
 	assert_group(&groups[1], "a", 0, 1, 0);
@@ -128,7 +109,7 @@ STORED(fixture, rows_end_with_the_room)
 		char name[16];
 
 		snprintf(name, sizeof(name), "g%03d", i);
-		add_to(fixture->redis, name, i == 5 ? 3 : 1, TW_HOUR);
+		add_to_group(fixture->redis, name, i == 5 ? 3 : 1, TW_HOUR, TW_SECOND);
 	}
 	assert_ok(fixture->redis, tw_redis_get_groups(fixture->redis, NULL, 0, &count));
 	assert_int_equal(count, 0);

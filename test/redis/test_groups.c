@@ -83,20 +83,6 @@ STEPS(default_limits_each_group_without_limits,
       " b2 group b , o1 group own , o2 group own , o3 group own , x , y;"
       "claim = x a1 b1 o1 y o2; claim = none; done a1; done o1; claim = a2 o3")
 
-/* Adds "GROUP-0" and so on, due now. */
-static void add_many_to(struct tw_redis *redis, const char *group, int count)
-{
-	for (int i = 0; i < count; i++) {
-		char key[64];
-		const struct tw_redis_task task = {
-			.key = key,
-			.key_size = (size_t)snprintf(key, sizeof(key), "%s-%d", group, i),
-			.group = group};
-
-		add_one(redis, &task);
-	}
-}
-
 static struct tw_redis_batch *claim(struct tw_redis *redis, size_t limit, tw_duration lease)
 {
 	struct tw_redis_batch *batch = NULL;
@@ -200,7 +186,7 @@ STORED(fixture, worker_runs_groups_and_callbacks_name_them)
 	worker = WORK(fixture);
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http.port);
 	add_one(fixture->redis, &task);
-	add_many_to(fixture->redis, "g", 20);
+	add_to_group(fixture->redis, "g", 20, 0, 0);
 	WAIT_UNTIL(ends_count() == 21);
 	assert_true(http_server_request(&http, "call", 0, &request));
 	assert_non_null(strstr(request.headers, "Tw-Group: tenant/us%C3%A9r\r\n"));

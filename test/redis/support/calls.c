@@ -154,12 +154,17 @@ static enum tw_status call_claim(struct tw_redis *redis)
 	return status;
 }
 
-static enum tw_status call_ack(struct tw_redis *redis)
+static enum tw_status finish(struct tw_redis *redis, enum tw_redis_outcome outcome)
 {
 	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_finish(redis, &job, 1, TW_REDIS_DONE, NULL, &each);
+	enum tw_status status = tw_redis_finish(redis, &job, 1, outcome, NULL, &each);
 
 	return status == TW_OK ? each : status;
+}
+
+static enum tw_status call_ack(struct tw_redis *redis)
+{
+	return finish(redis, TW_REDIS_DONE);
 }
 
 static enum tw_status call_extend(struct tw_redis *redis)
@@ -172,18 +177,12 @@ static enum tw_status call_extend(struct tw_redis *redis)
 
 static enum tw_status call_fail(struct tw_redis *redis)
 {
-	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_finish(redis, &job, 1, TW_REDIS_RETRY, NULL, &each);
-
-	return status == TW_OK ? each : status;
+	return finish(redis, TW_REDIS_RETRY);
 }
 
 static enum tw_status call_release(struct tw_redis *redis)
 {
-	enum tw_status each = TW_OK;
-	enum tw_status status = tw_redis_finish(redis, &job, 1, TW_REDIS_SNOOZE, NULL, &each);
-
-	return status == TW_OK ? each : status;
+	return finish(redis, TW_REDIS_SNOOZE);
 }
 
 static enum tw_status call_workers(struct tw_redis *redis)

@@ -11,20 +11,12 @@ enum { SLOTS = 16384 };
 enum { TRIES = 3000, MEET_TRIES = 150, AGREE_TRIES = 6000 }; /* Each try takes 10 ms. */
 enum { VIEW_LINES = 16, VIEW_SIZE = 4096 };
 
-static bool node_says(struct redis_server *node, const char *what)
-{
-	redisReply *reply = redis_server_ask(node, "CLUSTER INFO");
-	bool says = strstr(reply->str, what);
-
-	freeReplyObject(reply);
-	return says;
-}
-
 /* Returns whether the node knows an owner of each slot. */
 static bool node_is_well(struct redis_server *node)
 {
-	return node_says(node, "cluster_state:ok") && node_says(node, "cluster_slots_ok:16384") &&
-	       node_says(node, "cluster_known_nodes:3");
+	return redis_server_says(node, "CLUSTER INFO", "cluster_state:ok") &&
+	       redis_server_says(node, "CLUSTER INFO", "cluster_slots_ok:16384") &&
+	       redis_server_says(node, "CLUSTER INFO", "cluster_known_nodes:3");
 }
 
 /* Introduces the first node to the others. A node forgets those that do not answer within its
@@ -32,9 +24,8 @@ static bool node_is_well(struct redis_server *node)
 static void nodes_meet(struct cluster *cluster)
 {
 	for (int i = 1; i < CLUSTER_NODES; i++)
-		freeReplyObject(redis_server_ask(&cluster->nodes[0], "CLUSTER MEET 127.0.0.1 %d %d",
-						 cluster->nodes[i].port,
-						 cluster->nodes[i].bus_port));
+		redis_server_number(&cluster->nodes[0], "CLUSTER MEET 127.0.0.1 %d %d",
+				    cluster->nodes[i].port, cluster->nodes[i].bus_port);
 }
 
 void cluster_wait_until_well(struct cluster *cluster)
@@ -47,7 +38,7 @@ void cluster_wait_until_well(struct cluster *cluster)
 		if (well == CLUSTER_NODES)
 			return;
 		if (tries % MEET_TRIES == MEET_TRIES - 1 &&
-		    !node_says(&cluster->nodes[0], "cluster_known_nodes:3"))
+		    !redis_server_says(&cluster->nodes[0], "CLUSTER INFO", "cluster_known_nodes:3"))
 			nodes_meet(cluster);
 		wait_for(10 * TW_MILLISECOND);
 	}
@@ -113,7 +104,8 @@ static bool nodes_agree(struct redis_server *const nodes[], int count)
 		return false;
 	for (int i = 0; i < count; i++) {
 		view_of(nodes[i], view, sizeof(view));
-		if (strcmp(view, first) || !node_says(nodes[i], "cluster_state:ok"))
+		if (strcmp(view, first) ||
+		    !redis_server_says(nodes[i], "CLUSTER INFO", "cluster_state:ok"))
 			return false;
 	}
 	return true;
@@ -143,10 +135,9 @@ static void node_start(struct cluster *cluster, int index)
 	reply = redis_server_ask(node, "CLUSTER MYID");
 	snprintf(cluster->ids[index], sizeof(cluster->ids[index]), "%s", reply->str);
 	freeReplyObject(reply);
-	freeReplyObject(redis_server_ask(node, "CLUSTER SET-CONFIG-EPOCH %d", index + 1));
-	freeReplyObject(redis_server_ask(node, "CLUSTER ADDSLOTSRANGE %d %d",
-					 SLOTS * index / CLUSTER_NODES,
-					 SLOTS * (index + 1) / CLUSTER_NODES - 1));
+	redis_server_number(node, "CLUSTER SET-CONFIG-EPOCH %d", index + 1);
+	redis_server_number(node, "CLUSTER ADDSLOTSRANGE %d %d", SLOTS * index / CLUSTER_NODES,
+			    SLOTS * (index + 1) / CLUSTER_NODES - 1);
 }
 
 void cluster_start(struct cluster *cluster)
@@ -195,26 +186,26 @@ static bool move_key(struct redis_server *source, struct redis_server *target, u
 	bool any = reply->elements;
 
 	if (any)
-		freeReplyObject(redis_server_ask(source, "MIGRATE 127.0.0.1 %d %s 0 5000",
-						 target->port, reply->element[0]->str));
+		redis_server_number(source, "MIGRATE 127.0.0.1 %d %s 0 5000", target->port,
+				    reply->element[0]->str);
 	freeReplyObject(reply);
 	return any;
 }
 
 void cluster_begin_move(struct cluster *cluster, unsigned slot, int source, int target)
 {
-	freeReplyObject(redis_server_ask(&cluster->nodes[target], "CLUSTER SETSLOT %u IMPORTING %s",
-					 slot, cluster->ids[source]));
-	freeReplyObject(redis_server_ask(&cluster->nodes[source], "CLUSTER SETSLOT %u MIGRATING %s",
-					 slot, cluster->ids[target]));
+	redis_server_number(&cluster->nodes[target], "CLUSTER SETSLOT %u IMPORTING %s", slot,
+			    cluster->ids[source]);
+	redis_server_number(&cluster->nodes[source], "CLUSTER SETSLOT %u MIGRATING %s", slot,
+			    cluster->ids[target]);
 }
 
 void cluster_end_move(struct cluster *cluster, unsigned slot, int source, int target)
 {
-	freeReplyObject(redis_server_ask(&cluster->nodes[target], "CLUSTER SETSLOT %u NODE %s",
-					 slot, cluster->ids[target]));
-	freeReplyObject(redis_server_ask(&cluster->nodes[source], "CLUSTER SETSLOT %u NODE %s",
-					 slot, cluster->ids[target]));
+	redis_server_number(&cluster->nodes[target], "CLUSTER SETSLOT %u NODE %s", slot,
+			    cluster->ids[target]);
+	redis_server_number(&cluster->nodes[source], "CLUSTER SETSLOT %u NODE %s", slot,
+			    cluster->ids[target]);
 }
 
 void cluster_move_slot(struct cluster *cluster, unsigned slot, int target, long pause_ms)

@@ -155,6 +155,25 @@ void add_tasks(struct tw_redis *redis, int count, tw_duration delay, tw_duration
 	}
 }
 
+int64_t add_to_group(struct tw_redis *redis, const char *group, int count, tw_duration delay,
+		     tw_duration apart)
+{
+	int64_t first_ms = 0;
+
+	for (int i = 0; i < count; i++) {
+		char key[64];
+		struct tw_redis_task task = {
+			.key = key, .delay = delay + i * apart, .group = group};
+		int64_t due_ms;
+
+		snprintf(key, sizeof(key), "%s-%d", group ? group : "", i);
+		task.key_size = strlen(key);
+		due_ms = add_one(redis, &task);
+		first_ms = i ? first_ms : due_ms;
+	}
+	return first_ms;
+}
+
 void add_callback(struct tw_redis *redis, const char *key, const char *url, unsigned attempts)
 {
 	const struct tw_redis_task task = {

@@ -60,6 +60,9 @@ int64_t add_one(struct tw_redis *redis, const struct tw_redis_task *task);
 void add_task(struct tw_redis *redis, const char *key, tw_duration delay);
 /* Adds "task-0" and so on, each due `apart` after the one before. */
 void add_tasks(struct tw_redis *redis, int count, tw_duration delay, tw_duration apart);
+/* Adds "GROUP-0" and so on to the group, which may be NULL. Returns the first due time. */
+int64_t add_to_group(struct tw_redis *redis, const char *group, int count, tw_duration delay,
+		     tw_duration apart);
 /* Adds a task with a callback. */
 void add_callback(struct tw_redis *redis, const char *key, const char *url, unsigned attempts);
 enum tw_status try_add(struct tw_redis *redis, const char *key, tw_duration delay,

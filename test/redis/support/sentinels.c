@@ -84,8 +84,8 @@ void sentinels_start(struct sentinels *sentinels, int master_port)
 void sentinels_set_patience(struct sentinels *sentinels, int ms)
 {
 	for (int i = 0; i < SENTINELS; i++)
-		freeReplyObject(redis_server_ask(
-			&sentinels->all[i], "SENTINEL SET main down-after-milliseconds %d", ms));
+		redis_server_number(&sentinels->all[i],
+				    "SENTINEL SET main down-after-milliseconds %d", ms);
 }
 
 void sentinels_stop(struct sentinels *sentinels)

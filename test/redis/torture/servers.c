@@ -21,22 +21,12 @@ enum { HOLD_MS = 600000, LET_BE_MS = 600000, KILLED_MS = 500 };
 static const int64_t cut_time = 200 * TW_MILLISECOND;
 enum { TRIES = 6000, FAIL_OVER_TRIES = 600, MOVE_PAUSE_MS = 5 }; /* Each try takes 10 ms. */
 
-/* Returns whether the reply to the command contains the text. */
-static bool server_says(struct redis_server *server, const char *command, const char *text)
-{
-	redisReply *reply = redis_server_ask(server, command);
-	bool says = strstr(reply->str, text);
-
-	freeReplyObject(reply);
-	return says;
-}
-
 /* Waits until the reply contains the text. Returns false after a time limit. */
 static bool comes_to_say(struct redis_server *server, const char *command, const char *text,
 			 int tries)
 {
 	for (int i = 0; i < tries; i++) {
-		if (server_says(server, command, text))
+		if (redis_server_says(server, command, text))
 			return true;
 		wait_for(10 * TW_MILLISECOND);
 	}
@@ -77,18 +67,17 @@ static void replica_start(struct servers *servers)
 	redisReply *reply;
 
 	redis_server_start(replica, &options);
-	freeReplyObject(redis_server_ask(replica, "CONFIG SET cluster-replica-no-failover yes"));
-	freeReplyObject(redis_server_ask(&servers->cluster.nodes[0],
-					 "CONFIG SET cluster-replica-no-failover yes"));
+	redis_server_number(replica, "CONFIG SET cluster-replica-no-failover yes");
+	redis_server_number(&servers->cluster.nodes[0],
+			    "CONFIG SET cluster-replica-no-failover yes");
 	reply = redis_server_ask(replica, "CLUSTER MYID");
 	snprintf(servers->replica_id, sizeof(servers->replica_id), "%s", reply->str);
 	freeReplyObject(reply);
-	freeReplyObject(redis_server_ask(replica, "CLUSTER MEET 127.0.0.1 %d %d",
-					 servers->cluster.nodes[0].port,
-					 servers->cluster.nodes[0].bus_port));
+	redis_server_number(replica, "CLUSTER MEET 127.0.0.1 %d %d", servers->cluster.nodes[0].port,
+			    servers->cluster.nodes[0].bus_port);
 	await_word(replica, "CLUSTER INFO", "cluster_known_nodes:4");
 	await_word(replica, "CLUSTER INFO", "cluster_state:ok");
-	freeReplyObject(redis_server_ask(replica, "CLUSTER REPLICATE %s", servers->cluster.ids[0]));
+	redis_server_number(replica, "CLUSTER REPLICATE %s", servers->cluster.ids[0]);
 	await_word(replica, "INFO replication", "master_link_status:up");
 	await_well(servers);
 }
@@ -129,33 +118,23 @@ static void watched_cut(struct servers *servers)
 
 	kill(replica->pid, SIGSTOP);
 	/* The replica could still read what was already sent. */
-	freeReplyObject(redis_server_ask(&servers->cluster.nodes[0], "CLIENT KILL TYPE replica"));
+	redis_server_number(&servers->cluster.nodes[0], "CLIENT KILL TYPE replica");
 	wait_for(cut_time);
 	redis_server_end(&servers->cluster.nodes[0], SIGKILL);
 	kill(replica->pid, SIGCONT);
 }
 
-static int64_t offset_of(struct redis_server *server)
-{
-	static const char field[] = "master_repl_offset:";
-	redisReply *reply = redis_server_ask(server, "INFO replication");
-	const char *found = strstr(reply->str, field);
-	int64_t offset = found ? atoll(found + sizeof(field) - 1) : 0;
-
-	freeReplyObject(reply);
-	return offset;
-}
-
 /* Stops the master's writes, and waits until its replica has them all. */
 static void watched_hold(struct servers *servers)
 {
+	static const char field[] = "master_repl_offset:";
 	struct redis_server *master = &servers->cluster.nodes[0];
 	int64_t offset;
 
-	freeReplyObject(redis_server_ask(master, "CLIENT PAUSE %d WRITE", HOLD_MS));
-	offset = offset_of(master);
+	redis_server_number(master, "CLIENT PAUSE %d WRITE", HOLD_MS);
+	offset = redis_server_figure(master, "INFO replication", field);
 	for (int i = 0; i < TRIES; i++) {
-		if (offset_of(&servers->replica) >= offset)
+		if (redis_server_figure(&servers->replica, "INFO replication", field) >= offset)
 			return;
 		wait_for(10 * TW_MILLISECOND);
 	}
@@ -197,10 +176,10 @@ static void watched_fail_over(struct servers *servers)
 	struct redis_server *sentinel = &servers->sentinels.all[0];
 
 	watched_hold(servers);
-	freeReplyObject(redis_server_ask(sentinel, "SENTINEL FAILOVER main"));
+	redis_server_number(sentinel, "SENTINEL FAILOVER main");
 	await_word(&servers->replica, "INFO replication", "role:master");
-	freeReplyObject(redis_server_ask(before, "REPLICAOF 127.0.0.1 %d", servers->replica.port));
-	freeReplyObject(redis_server_ask(before, "CLIENT UNPAUSE"));
+	redis_server_number(before, "REPLICAOF 127.0.0.1 %d", servers->replica.port);
+	redis_server_number(before, "CLIENT UNPAUSE");
 	watched_settle(servers);
 }
 
@@ -325,8 +304,7 @@ void servers_heal(struct servers *servers)
 	}
 	redis_server_restart(node);
 	if (servers->is_cluster && servers->down == 0)
-		freeReplyObject(
-			redis_server_ask(node, "CONFIG SET cluster-replica-no-failover yes"));
+		redis_server_number(node, "CONFIG SET cluster-replica-no-failover yes");
 	await_well(servers);
 	if (servers->is_cluster && servers->down == 0)
 		await_word(&servers->replica, "INFO replication", "master_link_status:up");
@@ -336,7 +314,7 @@ void servers_heal(struct servers *servers)
 void servers_ask(struct servers *servers, const char *command)
 {
 	for (int i = 0; i < servers->count; i++)
-		freeReplyObject(redis_server_ask(&servers->cluster.nodes[i], command));
+		redis_server_number(&servers->cluster.nodes[i], command);
 }
 
 void servers_move_shard(struct servers *servers, unsigned shard, int target)
