@@ -103,7 +103,11 @@ static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 	struct inbox_link *link;
 	unsigned steps = 0;
 
-	if (!inbox->taken && (link = inbox_take(inbox))) {
+	if (!inbox->taken) {
+		link = inbox_take(inbox);
+		/* One alone needs no turn. */
+		if (!link || !inbox->taken)
+			return link;
 		inbox->unturned = inbox->taken;
 		inbox->taken = link;
 		link->next = NULL;

@@ -149,6 +149,18 @@ static void alarm_unlock(struct alarm *alarm, uint64_t word)
 	atomic_store_explicit(&alarm->word, word, memory_order_release);
 }
 
+/* The alarm's inbox, of ALARM_LISTS. */
+static struct inbox *alarm_spread(struct inbox *inboxes, const struct alarm *alarm)
+{
+	return &inboxes[(uintptr_t)alarm / CACHE_LINE % ALARM_LISTS];
+}
+
+/* Its inbox for all but stops. */
+static struct inbox *alarm_sets(struct alarm_table *table, const struct alarm *alarm)
+{
+	return table->is_here ? table->inboxes : alarm_spread(table->inboxes, alarm);
+}
+
 /* Unlocks an alarm that is disarmed for good and ends when it is idle, and adds it to the inbox
  * unless its run is under way. Returns whether it has come there now. It is the caller's last
  * touch. */
@@ -236,7 +248,7 @@ INLINED enum tw_status alarm_set(struct alarm_table *table, struct alarm *alarm,
 	alarm_unlock(alarm, to);
 	*changed = to & ~word & LISTED;
 	if (*changed)
-		inbox_add(table->inboxes, &alarm->change);
+		inbox_add(alarm_sets(table, alarm), &alarm->change);
 	return TW_OK;
 }
 
@@ -258,16 +270,11 @@ enum tw_status alarm_stop(struct alarm *alarm)
 	return word_stopped(word);
 }
 
-/* The inbox of the handle's stops. */
-static struct inbox *alarm_stops(struct alarm_table *table, const struct alarm *alarm)
-{
-	return &table->inboxes[1 + (uintptr_t)alarm / sizeof(*alarm) % ALARM_STOPS];
-}
-
 INLINED enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *alarm,
 				      uint64_t generation, void **value, bool *changed)
 {
 	enum tw_status status;
+	struct inbox *inbox;
 	uint64_t word;
 
 	do {
@@ -281,7 +288,8 @@ INLINED enum tw_status alarm_end_life(struct alarm_table *table, struct alarm *a
 	/* Before another thread may free it. */
 	if (status != TW_RUNNING)
 		*value = alarm->timer.value;
-	*changed = alarm_unlock_closed(alarm_stops(table, alarm), alarm, word);
+	inbox = alarm_spread(table->inboxes + ALARM_LISTS, alarm);
+	*changed = alarm_unlock_closed(inbox, alarm, word);
 	return status;
 }
 
@@ -298,7 +306,7 @@ enum tw_status alarm_close(struct alarm_table *table, struct alarm *alarm, run_f
 	/* relaxed: the function has still to be called. */
 	atomic_fetch_add_explicit(&table->closing, 1, memory_order_relaxed);
 	alarm->function = closed;
-	*changed = alarm_unlock_closed(table->inboxes, alarm, word);
+	*changed = alarm_unlock_closed(alarm_sets(table, alarm), alarm, word);
 	return TW_OK;
 }
 
@@ -568,7 +576,7 @@ enum alarm_end alarm_end(struct alarm_table *table, struct alarm *alarm, tw_dura
 	if (word & LISTED)
 		return ALARM_EXPECTED;
 	if (!table->is_here)
-		inbox_add(table->inboxes, &alarm->change);
+		inbox_add(alarm_sets(table, alarm), &alarm->change);
 	return to & NOW ? ALARM_BACK_NOW : ALARM_BACK;
 }
 

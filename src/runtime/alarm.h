@@ -84,12 +84,13 @@ static inline uint64_t alarm_closed_word(uint64_t generation)
 }
 
 /*
- * The owner's first inbox has alarms that were set sooner or closed, or are back from a run, in the
- * order in which they came. The others have handles that were stopped, by their memory: a link lies
- * in the memory of the one before it, and was last written by another core. So several lists are
- * walked at once.
+ * The first inboxes have alarms that were set sooner or closed, or are back from a run, the others
+ * handles that were stopped. They are spread by their memory: a link lies in the memory of the one
+ * before it, and was last written by another core, so several lists are walked at once. Where the
+ * owner runs alarms itself, the first inbox has all that are not stops, in the order in which they
+ * came.
  */
-enum { ALARM_STOPS = 8, ALARM_INBOXES = 1 + ALARM_STOPS };
+enum { ALARM_LISTS = 4, ALARM_INBOXES = 2 * ALARM_LISTS };
 
 /* Knows the alarms that the owner is to see, and the threads that wait for a run. It is zeroed
  * before `is_here` is set and `waiting` is initialized. */
@@ -175,20 +176,21 @@ bool alarm_table_is_closing(const struct alarm_table *table);
 
 /* ---- Owner ---- */
 
-/* Returns whether no handle was stopped, as mostly after a task. */
-static inline bool alarm_none_is_stopped(const struct alarm_table *table)
+/* Returns whether ALARM_LISTS inboxes are empty. */
+static inline bool alarm_lists_are_empty(const struct inbox *inboxes)
 {
 	uintptr_t some = 0;
 
-#pragma GCC unroll 8
-	for (size_t i = 1; i < ALARM_INBOXES; i++)
-		some |= inbox_contents(&table->inboxes[i]);
+#pragma GCC unroll 4
+	for (size_t i = 0; i < ALARM_LISTS; i++)
+		some |= inbox_contents(&inboxes[i]);
 	return some == 0;
 }
 /* Returns whether there are none to be seen to, as mostly; the owner's look while it is awake. */
 static inline bool alarm_table_is_empty(const struct alarm_table *table)
 {
-	return inbox_is_empty(table->inboxes) && alarm_none_is_stopped(table);
+	return alarm_lists_are_empty(table->inboxes) &&
+	       alarm_lists_are_empty(table->inboxes + ALARM_LISTS);
 }
 /* The owner's second look before it sleeps. */
 bool alarm_table_has_some(const struct alarm_table *table);

@@ -120,8 +120,8 @@ static inline struct alarm *alarm_of_change(struct inbox_link *link)
 	return alarm;
 }
 
-/* Takes a batch of those that were set. Returns how many. */
-static size_t owner_take_sets(struct inbox *inbox, struct alarm **batch)
+/* Takes a batch, in the order in which they came. Returns how many. */
+static size_t owner_take_in_order(struct inbox *inbox, struct alarm **batch)
 {
 	struct inbox_link *link;
 	size_t taken = 0;
@@ -131,16 +131,16 @@ static size_t owner_take_sets(struct inbox *inbox, struct alarm **batch)
 	return taken;
 }
 
-/* Takes a batch of those that were stopped, one of each inbox after the other, so that the look at
- * one link waits for no other. Returns how many. */
-static size_t owner_take_stops(struct inbox *inboxes, struct alarm **batch)
+/* Takes a batch, one of each inbox after the other: a look at one link waits for no other. Returns
+ * how many. */
+static size_t owner_take_spread(struct inbox *inboxes, struct alarm **batch)
 {
 	size_t taken = 0;
 	size_t before;
 
 	do {
 		before = taken;
-		for (size_t i = 0; i < ALARM_STOPS && taken < PENDING_BATCH; i++) {
+		for (size_t i = 0; i < ALARM_LISTS && taken < PENDING_BATCH; i++) {
 			struct inbox_link *link = inbox_take(&inboxes[i]);
 
 			if (link)
@@ -169,15 +169,16 @@ static __attribute__((noinline)) size_t owner_apply_some_changes(struct owner *o
 
 	/* They take turns. Where a batch was not full, there were no more. */
 	do {
-		size_t sets = owner_take_sets(inboxes, batch);
 		size_t stops = 0;
+		size_t sets = owner->out.alarms.is_here ? owner_take_in_order(inboxes, batch)
+							: owner_take_spread(inboxes, batch);
 
 		owner_apply_batch(owner, batch, sets);
 		/* That was work, too. */
 		if (inbox_is_turning(inboxes))
 			sets = PENDING_BATCH;
-		if (!alarm_none_is_stopped(&owner->out.alarms))
-			stops = owner_take_stops(inboxes + 1, batch);
+		if (!alarm_lists_are_empty(inboxes + ALARM_LISTS))
+			stops = owner_take_spread(inboxes + ALARM_LISTS, batch);
 		owner_apply_batch(owner, batch, stops);
 		applied += sets + stops;
 		more = sets == PENDING_BATCH || stops == PENDING_BATCH;
