@@ -337,7 +337,7 @@ static size_t owner_apply_one(struct owner *owner, const struct command *first, 
 		return 0;
 	if (drains && owner->pending.has_stale) {
 		owner_sweep(owner);
-		return PENDING_BATCH;
+		return seen + PENDING_BATCH;
 	}
 	owner->marks.are_set = false;
 	if (!first) {
@@ -385,12 +385,22 @@ bool owner_apply(struct owner *owner, size_t most)
 	return true;
 }
 
-void owner_apply_until(struct owner *owner, size_t most, uint64_t end)
+bool owner_drain_waits(struct owner *owner)
+{
+	if (!owner->pending.has_stale)
+		return false;
+	if (command_queue_peek(&owner->queue, 1) == 0)
+		return owner_is_stopping(owner);
+	return command_queue_at(&owner->queue, 0)->kind == COMMAND_DRAIN;
+}
+
+void owner_apply_until(struct owner *owner, size_t most, uint64_t end, bool sweeps)
 {
 	unsigned tries = 0;
 
 	while (owner_apply(owner, most) || command_queue_head(&owner->queue) < end) {
-		if (command_queue_head(&owner->queue) > end)
+		if (command_queue_head(&owner->queue) > end ||
+		    (!sweeps && owner_drain_waits(owner)))
 			return;
 		/* The producer of the next command may have it half written. */
 		if (command_queue_peek(&owner->queue, 1) == 0)
@@ -405,7 +415,7 @@ void owner_answer_here(struct owner *owner, struct question *question)
 	owner->marks.are_set = false;
 	/* The caller's own commands, and what it has changed. */
 	do
-		owner_apply_until(owner, most, command_queue_tail(&owner->queue));
+		owner_apply_until(owner, most, command_queue_tail(&owner->queue), true);
 	while (owner_apply_changes(owner, most) >= most && !owner_is_past_changes(owner));
 	owner->marks.are_set = false;
 	owner_answer(owner, question);

@@ -35,14 +35,16 @@ static void owner_count_jobs(struct owner *owner, size_t count)
 
 /*
  * Applies what the task that has just run has left in the queue and in the inboxes, and so what
- * lies before that. If other threads change very many alarms meanwhile, this turn is crowded, and
- * the next sees the rest.
+ * lies before that. If other threads change very many alarms meanwhile, or a drain waits for the
+ * one under way, this turn is crowded, and the next sees the rest.
  */
 static void owner_apply_calls(struct owner *owner)
 {
 	size_t seen;
 
-	owner_apply_until(owner, APPLIED_AT_A_TIME, command_queue_tail(&owner->queue));
+	owner_apply_until(owner, APPLIED_AT_A_TIME, command_queue_tail(&owner->queue), false);
+	if (owner_drain_waits(owner))
+		owner->applied += APPLIED_A_TURN;
 	do
 		seen = owner_apply_changes(owner, APPLIED_AT_A_TIME);
 	while (seen >= APPLIED_AT_A_TIME && owner->applied < CHANGES_A_JOB);

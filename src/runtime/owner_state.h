@@ -182,9 +182,11 @@ bool owner_hand_over_if_stale(struct owner *owner, struct timer *timer);
 
 /* Applies up to `most` commands; runs nothing. Returns whether there may be more. */
 bool owner_apply(struct owner *owner, size_t most);
-/* Applies commands, `most` at a time, until the commands before position `end` are
- * applied. It waits where a producer has one of them half written. */
-void owner_apply_until(struct owner *owner, size_t most, uint64_t end);
+/* Returns whether a drain or the stop comes next, and waits for the one under way. */
+bool owner_drain_waits(struct owner *owner);
+/* Applies commands, `most` at a time, until the commands before position `end` are applied or,
+ * unless it `sweeps`, owner_drain_waits(). It waits where a producer has one half written. */
+void owner_apply_until(struct owner *owner, size_t most, uint64_t end, bool sweeps);
 /* Answers a question of the owner's thread after the commands before it. */
 void owner_answer_here(struct owner *owner, struct question *question);
 /* Ends the round of waits for idleness if it began before tick `end`: all that was due by then is

@@ -138,3 +138,38 @@ TEST(everywhere, task_never_hangs_on_drains)
 	assert_all_drained(recorder);
 	recorder_close(recorder);
 }
+
+static void note_drained(void *context, const struct tw_task *task)
+{
+	struct recorder *recorder = context;
+	struct tw_stats stats;
+
+	assert_status(tw_get_stats(recorder->wheel, &stats), TW_OK);
+	if (!recorder->argument)
+		recorder->argument = VALUE(stats.drained);
+	record_drain(recorder, task);
+}
+
+static void drain_twice(struct recorder *recorder, const struct tw_task *task)
+{
+	(void)task;
+	for (int i = 0; i < 2; i++)
+		assert_status(tw_drain(recorder->wheel, note_drained, recorder), TW_OK);
+}
+
+/* The second waits in the queue, and the owner goes on in small steps. */
+RECORDED(ordered, two_drains_in_a_task_make_no_long_turn)
+{
+	enum { MANY = 8000 };
+
+	recorder->on_execute = drain_twice;
+	set_timer(recorder, "drains", 1, INTERVAL);
+	for (int number = 1; number <= MANY; number++)
+		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number),
+					   VALUE(number + 1), 2 * INTERVAL),
+			      TW_OK);
+	pass_ticks(recorder, 1);
+	settle(recorder);
+	assert_in_range((uintptr_t)recorder->argument, 1, MANY / 4);
+	assert_int_equal(event_count_of_kind(recorder, EVENT_DRAIN), MANY);
+}
