@@ -208,8 +208,8 @@ enum tw_layout {
 	/* A hierarchy of levels of `slots` slots each; the number is rounded up to a power of two
 	 * and limited to 65,536, and changes only the costs. */
 	TW_LAYOUT_LEVELS,
-	/* These levels have no such limit: of timers whose delays are shorter than `slots` ticks
-	 * each stays in the one slot that it is set into. */
+	/* It is the same by the name of go-zero's layout, one wheel in which a timer waits for its
+	 * round. The timers run at the same ticks. */
 	TW_LAYOUT_ROUNDS
 };
 
@@ -296,8 +296,8 @@ struct tw_options {
 /*
  * Makes a wheel and starts its threads.
  *
- * The tick is `interval` nanoseconds. The wheel, or each of its levels, has `slots` slots.
- * `execute` runs each expired task that has a key. `execute` may be NULL if the program sets timers
+ * The tick is `interval` nanoseconds. Each level of the wheel has `slots` slots. `execute`
+ * runs each expired task that has a key. `execute` may be NULL if the program sets timers
  * by handle only; a set by key then returns TW_INVALID. `options` is copied and may be NULL, for
  * the defaults. *wheel is NULL unless the status is TW_OK.
  *
@@ -659,10 +659,10 @@ TW_API enum tw_status tw_alarm_destroy(struct tw_alarm *alarm);
  * Empties the wheel: each pending timer is passed to `each`, once, with `context`.
  *
  * The drain covers the timers pending at its place in the order of commands, but not those already
- * handed to the pool. The next drain waits there until they are. `each` runs on the worker pool,
- * several calls at a time; tw_wait_idle waits for them. The wheel stays usable, and the keys are
- * free at once. A timer that is reset after the drain is still passed to `each`; one that is
- * stopped by handle with TW_OK is not.
+ * handed to the pool. `each` runs on the worker pool, several calls at a time; tw_wait_idle waits
+ * for them. The wheel stays usable, and the keys are free at once, but the next drain, and the
+ * commands behind it, wait until the timers of this one are handed over. A timer that is reset
+ * after the drain is still passed to `each`; one that is stopped by handle with TW_OK is not.
  *
  * Returns:
  *   TW_OK         the drain was accepted

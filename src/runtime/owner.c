@@ -69,8 +69,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	if (!event_count_init(&owner->event,
 			      options->clock == TW_CLOCK_BOOTTIME && owner->has_thread))
 		return TW_SYSTEM;
-	if (!pending_init(&owner->pending, options->layout, slots, &owner->clock.ticks, is_ordered,
-			  owner->patience))
+	if (!pending_init(&owner->pending, slots, &owner->clock.ticks, is_ordered, owner->patience))
 		goto no_pending;
 	if (!command_queue_init(&owner->queue, options->queue_capacity))
 		goto no_queue;

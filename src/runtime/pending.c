@@ -24,13 +24,13 @@
 enum { BUCKETS_A_STEP = 512, HANDLES_A_STEP = 2048 };
 enum { SWEEP_PREFETCH = 16 }; /* buckets ahead */
 
-bool pending_init(struct pending *pending, enum tw_layout layout, size_t slots,
-		  const struct ticks *ticks, bool ordered, tw_duration patience)
+bool pending_init(struct pending *pending, size_t slots, const struct ticks *ticks, bool ordered,
+		  tw_duration patience)
 {
 	list_init(&pending->held);
 	if (!timer_index_init(&pending->index))
 		return false;
-	pending->wheel = wheel_create(layout, slots, ticks, ordered, patience);
+	pending->wheel = wheel_create(slots, ticks, ordered, patience);
 	if (!pending->wheel)
 		timer_index_destroy(&pending->index);
 	return pending->wheel;

@@ -46,8 +46,8 @@ struct pending {
 };
 
 /* Returns false if there is no memory. wheel_create() says what the arguments are. */
-bool pending_init(struct pending *pending, enum tw_layout layout, size_t slots,
-		  const struct ticks *ticks, bool ordered, tw_duration patience);
+bool pending_init(struct pending *pending, size_t slots, const struct ticks *ticks, bool ordered,
+		  tw_duration patience);
 /* The timers still on it are not touched. */
 void pending_destroy(struct pending *pending);
 

@@ -46,9 +46,6 @@
 
 /* In an ordered wheel these timers, re-filed or found due, count as one timer handled. */
 enum { GATHERED = 8 };
-/* The most slots of a level, as log2. Four levels of 2^16 slots cover 64 bits, so more cost memory,
- * and pay only where nearly all timers lie in the finest level. */
-enum { LEVELS_MOST_BITS = 16, ROUNDS_MOST_BITS = 20 };
 /* A batch of this many timers is sorted in as many parts. */
 enum { SORT_LONG = 1024, SORT_BITS = 8, SORT_PARTS = 1 << SORT_BITS };
 /* Timers examined in one list to re-file before the turn passes to the next list. */
@@ -65,15 +62,14 @@ static void wheel_set_now(struct wheel *wheel, uint64_t tick)
 		wheel->due_until = wheel->now_time;
 }
 
-struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
-			   bool ordered, tw_duration patience)
+struct wheel *wheel_create(size_t slots, const struct ticks *ticks, bool ordered,
+			   tw_duration patience)
 {
 	struct wheel *wheel = calloc(1, sizeof(*wheel));
 
 	if (!wheel)
 		return NULL;
-	if (!levels_init(&wheel->levels, slots,
-			 layout == TW_LAYOUT_ROUNDS ? ROUNDS_MOST_BITS : LEVELS_MOST_BITS)) {
+	if (!levels_init(&wheel->levels, slots)) {
 		free(wheel);
 		return NULL;
 	}

@@ -59,8 +59,8 @@ struct wheel {
  * crowd in one tick does not delay the next ticks. `patience` is the time in which the caller works
  * off a crowd.
  */
-struct wheel *wheel_create(enum tw_layout layout, size_t slots, const struct ticks *ticks,
-			   bool ordered, tw_duration patience);
+struct wheel *wheel_create(size_t slots, const struct ticks *ticks, bool ordered,
+			   tw_duration patience);
 /* Touches no timer. */
 void wheel_destroy(struct wheel *wheel);
 

@@ -35,6 +35,9 @@
 #include "base/pages.h"
 #include "timer.h"
 
+/* Four levels of 2^16 slots cover 64 bits: more slots would cost memory, and save no level. */
+enum { MOST_BITS = 16 };
+
 static struct list *level_slot(const struct levels *levels, int level, uint64_t number)
 {
 	return &levels->levels[level].slots[number & (levels->window - 1)];
@@ -155,13 +158,13 @@ size_t levels_check(const struct levels *levels, const struct ticks *ticks, uint
 	return all;
 }
 
-bool levels_init(struct levels *levels, size_t slots, unsigned most_bits)
+bool levels_init(struct levels *levels, size_t slots)
 {
 	unsigned bits = 1;
 	size_t words;
 	char *memory;
 
-	while (bits < most_bits && (uint64_t)1 << bits < slots)
+	while (bits < MOST_BITS && (uint64_t)1 << bits < slots)
 		bits++;
 	levels->window = (uint64_t)2 << bits;
 	/* The last level's window has all ticks: they are at most TICK_NEVER, 2^63. */

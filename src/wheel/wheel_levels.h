@@ -35,9 +35,9 @@ struct levels {
 	struct level levels[LEVELS_MOST];
 };
 
-/* Makes a zeroed struct's levels, of `slots` slots rounded up to a power of two, at most
- * 2^most_bits. The caller unmaps the memory. Returns false if out of memory. */
-bool levels_init(struct levels *levels, size_t slots, unsigned most_bits);
+/* Makes a zeroed struct's levels, of `slots` slots rounded up to a power of two, at most 2^16. The
+ * caller unmaps the memory. Returns false if out of memory. */
+bool levels_init(struct levels *levels, size_t slots);
 /* Returns the slot for a timer that comes up at `tick`, which is after the present one. The caller
  * links the timer. */
 struct list *levels_slot(struct levels *levels, uint64_t now, uint64_t tick);

@@ -41,7 +41,7 @@ constant 'default 5 ms' runtime/tw_create.c 'patience_for_worker = 5 * TW_MILLIS
 constant 'ends after 10 s without work' runtime/worker_pool.c 'idle_time = 10 * TW_SECOND;'
 constant 'may wait 50 µs' runtime/owner.c 'nap = 50 * TW_MICROSECOND;'
 constant 'copies up to 128 timers at a time' runtime/pending.c 'TIMERS_A_STEP = 128,'
-constant 'and limited to 65,536' wheel/wheel.c 'LEVELS_MOST_BITS = 16,'
+constant 'and limited to 65,536' wheel/wheel_levels.c 'MOST_BITS = 16 '
 
 # cost TEXT CONDITION: the header has the text, and the condition of awk is true, where i["NAME"]
 # are the instructions of a row of the record, l the locked ones, and c the system calls.

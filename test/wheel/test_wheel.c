@@ -18,15 +18,11 @@ enum {
 _Static_assert(TIMER_STRIDE >= sizeof(struct timer), "a timer must fit its stride");
 
 struct kind {
-	enum tw_layout layout;
 	bool ordered;
 };
 
-static struct kind unordered = {TW_LAYOUT_LEVELS, false};
-static struct kind ordered = {TW_LAYOUT_LEVELS, true};
-/* Levels of more slots. */
-static struct kind rounds = {TW_LAYOUT_ROUNDS, false};
-static struct kind rounds_ordered = {TW_LAYOUT_ROUNDS, true};
+static struct kind unordered = {false};
+static struct kind ordered = {true};
 
 /* This is the patience of all wheels here. */
 enum { PATIENCE = 1500 };
@@ -67,7 +63,7 @@ static struct world world_open(const struct kind *kind, size_t slots, size_t siz
 {
 	struct world world = {.kind = kind, .slots = slots, .random = random, .size = size};
 
-	world.wheel = wheel_create(kind->layout, slots, &ticks, kind->ordered, PATIENCE);
+	world.wheel = wheel_create(slots, &ticks, kind->ordered, PATIENCE);
 	world.entries = calloc(size, sizeof(*world.entries));
 	world.timers = calloc(size, TIMER_STRIDE);
 	assert_non_null(world.wheel);
@@ -424,9 +420,6 @@ static void live_long(struct world *world)
 static const struct test_kind kind_in_order = {.variants = TEST_VARIANTS(IN(ordered))};
 static const struct test_kind kind_unordered = {.variants = TEST_VARIANTS(IN(unordered))};
 static const struct test_kind kind_all = {.variants = TEST_VARIANTS(IN(ordered), IN(unordered))};
-static const struct test_kind kind_layouts = {
-	.variants = TEST_VARIANTS(IN(ordered), IN(unordered), IN(rounds_ordered), IN(rounds)),
-};
 
 /* A wheel with one timer is often empty. */
 TEST(all, random_timers_come_out_at_exactly_their_ticks)
@@ -448,7 +441,7 @@ TEST(all, every_operation_keeps_the_invariants_and_its_bounds)
 	for_each_world(*state, 60, live_checked);
 }
 
-TEST(layouts, wheels_of_very_many_slots_are_as_exact)
+TEST(all, wheels_of_very_many_slots_are_as_exact)
 {
 	static const size_t many[] = {65536, 65537, 1000000};
 	uint64_t seed = seed_choose();
@@ -799,7 +792,7 @@ TEST(all, timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline)
 	const struct kind *kind = *state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wheel *wheel = wheel_create(kind->layout, 10, &coarse, kind->ordered, 1000);
+		struct wheel *wheel = wheel_create(10, &coarse, kind->ordered, 1000);
 		struct timer moved = {.deadline = cases[i].deadline / 2 + 1};
 		struct timer timer = {.deadline = cases[i].deadline};
 		struct timer never = {.deadline = TW_FOREVER};
@@ -827,7 +820,7 @@ TEST(all, timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline)
 TEST(all, forever_is_not_now_even_at_the_end_of_time)
 {
 	const struct kind *kind = *state;
-	struct wheel *wheel = wheel_create(kind->layout, 10, &ticks, kind->ordered, PATIENCE);
+	struct wheel *wheel = wheel_create(10, &ticks, kind->ordered, PATIENCE);
 	struct timer timer = {.deadline = TW_FOREVER};
 
 	assert_non_null(wheel);
@@ -862,7 +855,7 @@ TEST(in_order, crowd_comes_out_by_its_deadlines_within_a_tick)
 	enum { CROWD = 3000, TICK = 700 };
 	static const struct ticks coarse = {.interval = TICK};
 	struct timer *timers = calloc(CROWD, sizeof(*timers));
-	struct wheel *wheel = wheel_create(TW_LAYOUT_LEVELS, 16, &coarse, true, PATIENCE);
+	struct wheel *wheel = wheel_create(16, &coarse, true, PATIENCE);
 	struct random random = random_from(1, 1);
 
 	(void)state;

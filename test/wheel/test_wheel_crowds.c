@@ -25,7 +25,7 @@ static const struct ticks ticks = {.interval = 1};
 
 static void crowd_open(struct crowd *crowd)
 {
-	crowd->wheel = wheel_create(TW_LAYOUT_LEVELS, SLOTS, &ticks, false, 1);
+	crowd->wheel = wheel_create(SLOTS, &ticks, false, 1);
 	assert_non_null(crowd->wheel);
 	crowd->left = 0;
 }
