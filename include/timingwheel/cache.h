@@ -236,9 +236,9 @@ struct tw_cache_options {
 	 * is at most about a fifth larger; plus 40 for its share of the table. `idle` adds 16 to
 	 * the 48, refresh_after 8. A value adopted, or above 500,000 bytes, adds 32 and its size.
 	 *
-	 * Without weights of the program the memory is at most 1.25 times max_bytes plus 4 MiB,
-	 * beside entries kept only by pins or queued removals, adopted values, sets in progress,
-	 * and 128 bytes for each thread that uses the cache. */
+	 * With the default shards and no weights of the program, the memory is at most 1.25 times
+	 * max_bytes plus 4 MiB, beside entries kept only by pins or queued removals, adopted
+	 * values, sets in progress, and 128 bytes for each thread that uses the cache. */
 	uint64_t max_bytes;
 	tw_cache_weigh_fn *weigh;    /* weighs entries; NULL weighs their memory */
 	enum tw_cache_policy policy; /* which entry makes room at a limit */

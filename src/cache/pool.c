@@ -39,7 +39,7 @@ enum {
 
 /* A part of what is used, and some more bytes, may be free, or in empty pages. */
 enum { FREE_SHARE_OF_32 = 3, FREE_LEAST = 1 << 19 };
-enum { EMPTY_SHARE = 64, EMPTY_LEAST = 1 << 19 };
+enum { EMPTY_SHARE = 64, EMPTY_LEAST = 1 << 19, RESTED_AT_ONCE = 4 };
 
 _Static_assert(POOL_WORDS * 64 == 256, "a bit for each cell");
 _Static_assert(sizeof(struct pool_region) + 128 * sizeof(struct pool_page) <= 4 * LEAF,
@@ -252,16 +252,17 @@ static void pool_rest_page(struct pool *pool, struct pool_page *page)
 	list_append(&class->resting, &page->link);
 }
 
-/* Lists a page whose last cell came back, and which is in no list. Gives pages back to the system
- * while the empty ones are more than their share, this one first: a few at most, for the share
- * shrinks in small steps. Inlining it would cost each cell that comes back 8 instructions. */
+/* Lists a page whose last cell came back, and which is in no list. Gives a few pages back to the
+ * system while the empty ones are more than their share, which shrinks with the used ones. Inlining
+ * it would cost each cell that comes back 8 instructions. */
 static __attribute__((noinline)) void pool_empty_page(struct pool *pool, struct pool_page *page)
 {
 	struct pool_class *class = pool_class_of(page);
 
 	list_append(class->empty.next, &page->link);
 	pool->empty += page_bytes(page);
-	while (pool->empty > EMPTY_LEAST + pool->used / EMPTY_SHARE) {
+	for (int left = RESTED_AT_ONCE;
+	     left > 0 && pool->empty > EMPTY_LEAST + pool->used / EMPTY_SHARE;) {
 		struct list *link = list_take_first(&class->empty);
 
 		if (!link) {
@@ -271,6 +272,7 @@ static __attribute__((noinline)) void pool_empty_page(struct pool *pool, struct 
 		page = list_entry(link, struct pool_page, link);
 		pool->empty -= page_bytes(page);
 		pool_rest_page(pool, page);
+		left--;
 	}
 }
 

@@ -330,3 +330,32 @@ TEST(once, statistics_show_where_memory_is)
 	assert_int_equal(stats_of(cache).memory_pinned, 0);
 	tw_cache_destroy(cache);
 }
+
+/* There are many more empty pages than before, for nearly nothing is used any more. */
+TEST(once, one_cell_that_comes_back_gives_few_pages_back)
+{
+	enum { CLASS = 15, CELLS = 1 << 18, A_PAGE = 256, MANY = 4 * 65536 };
+	struct pool_cell **cells = calloc(CELLS, sizeof(*cells));
+	struct pool *pool = pool_create();
+	size_t taken = 0;
+
+	(void)state;
+	assert_non_null(cells);
+	assert_non_null(pool);
+	for (size_t i = 0; i < CELLS; i++)
+		assert_int_equal(pool_take(pool, CLASS, 1, &cells[i], &taken), 1);
+	for (size_t i = 0; i < CELLS; i++)
+		if (i < CELLS / 60 || i % A_PAGE != 0)
+			pool_give(cells[i]);
+	for (size_t i = 0; i < CELLS; i += A_PAGE) {
+		uint64_t before = pool->memory;
+
+		if (i < CELLS / 60)
+			continue;
+		pool_give(cells[i]);
+		assert_in_range(before - pool->memory, 0, MANY);
+	}
+	assert_in_range(pool->empty, 0, 1 << 19);
+	pool_close(pool);
+	free(cells);
+}
