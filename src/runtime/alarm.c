@@ -152,7 +152,8 @@ static void alarm_unlock(struct alarm *alarm, uint64_t word)
 /* The alarm's inbox, of ALARM_LISTS. */
 static struct inbox *alarm_spread(struct inbox *inboxes, const struct alarm *alarm)
 {
-	return &inboxes[(uintptr_t)alarm / CACHE_LINE % ALARM_LISTS];
+	/* Fibonacci hashing (Knuth, volume 3), for alarms that lie at any distance. */
+	return &inboxes[(uint64_t)(uintptr_t)alarm * 0x9e3779b97f4a7c15 >> ALARM_SPREAD];
 }
 
 /* Its inbox for all but stops. */

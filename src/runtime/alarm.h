@@ -90,7 +90,7 @@ static inline uint64_t alarm_closed_word(uint64_t generation)
  * owner runs alarms itself, the first inbox has all that are not stops, in the order in which they
  * came.
  */
-enum { ALARM_LISTS = 4, ALARM_INBOXES = 2 * ALARM_LISTS };
+enum { ALARM_LISTS = 4, ALARM_SPREAD = 64 - 2, ALARM_INBOXES = 2 * ALARM_LISTS };
 
 /* Knows the alarms that the owner is to see, and the threads that wait for a run. It is zeroed
  * before `is_here` is set and `waiting` is initialized. */
