@@ -118,7 +118,7 @@ static inline struct inbox_link *inbox_take_oldest(struct inbox *inbox)
 		link->next = inbox->taken;
 		inbox->taken = link;
 	}
-	if (!inbox->taken || inbox->unturned)
+	if (inbox->unturned)
 		return NULL;
 	link = inbox->taken;
 	inbox->taken = link->next;
