@@ -401,28 +401,52 @@ STORED(opened, no_answer_is_retried)
 }
 
 /* Returns the previous limit. */
-static struct rlimit leave_no_descriptor(void)
+static struct rlimit limit_descriptors(rlim_t most)
 {
-	int lowest = dup(0);
 	struct rlimit before;
-	struct rlimit none;
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none = (struct rlimit){(rlim_t)lowest, before.rlim_max};
-	close(lowest);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){most, before.rlim_max}), 0);
 	return before;
+}
+
+/* Few descriptors allow 16 requests. A claim may bring those that begin within 20 ms, too. */
+STORED(one_shard, worker_claims_what_its_descriptors_allow)
+{
+	enum { DESCRIPTORS = 48, TASKS = 64, MOST = 16 + 16 * 20 / 50 };
+	struct tw_redis_worker_stats stats;
+	struct rlimit before;
+	char key[KEY_SIZE];
+	char url[64];
+
+	http_server_start(&http, answer_by_path, NULL);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/slow-50", http.port);
+	for (int i = 0; i < TASKS; i++) {
+		number_key(key, i);
+		add_callback(fixture->redis, key, url, 5);
+	}
+	before = limit_descriptors(DESCRIPTORS);
+	CALL_BACK(.callbacks = TASKS);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	WAIT_UNTIL(worker_stats(worker).claimed);
+	stats = worker_stats(worker);
+	assert_true(stats.claimed <= MOST * stats.claims);
+	WAIT_UNTIL(ends_count_of(NULL, TW_REDIS_END_DONE) == TASKS);
+	http_server_stop(&http);
 }
 
 STORED(started, task_without_a_descriptor_is_given_back)
 {
 	struct rlimit before;
 	char url[64];
+	int lowest;
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d/200", http.port);
 	add_callback(fixture->redis, "first", "http://127.0.0.1:1/", 1);
 	WAIT_UNTIL(ends_count() == 1);
-	before = leave_no_descriptor();
+	lowest = dup(0);
+	before = limit_descriptors((rlim_t)lowest);
+	close(lowest);
 	add_callback(fixture->redis, "a", url, 1);
 	WAIT_UNTIL(ends_count_of("a", TW_REDIS_END_SNOOZED));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

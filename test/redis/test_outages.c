@@ -3,6 +3,7 @@
  * each call, and the torture kills servers and workers in mid-run. */
 #include "support/fixture.h"
 
+#include "support/proxy.h"
 #include "support/runs.h"
 #include "support/talk.h"
 
@@ -62,6 +63,27 @@ TEST(talk, claims_whose_replies_are_cut_off_use_up_no_attempt)
 	assert_int_equal(stats_of(redis).tasks, 0);
 	assert_int_equal(stats_of(redis).dead, 0);
 	client_close(redis);
+	redis_server_stop(&server);
+}
+
+/* After the break a turn still claims from all shards. */
+TEST(talk, claims_lost_in_one_break_make_a_turn_smaller_once)
+{
+	enum { SHARDS = 16 };
+	struct tw_redis_worker *worker;
+	struct redis_server server;
+	struct proxy proxy;
+
+	redis_server_start(&server, NULL);
+	proxy_start(&proxy, server.port);
+	client_close(client_open(&(struct tw_redis_options){.url = server.url, .shards = SHARDS}));
+	proxy_lose_reply(&proxy, "/15}leases");
+	worker = WORK_AT(&(struct tw_redis_options){.url = proxy.url}, .poll = 10 * TW_SECOND);
+	WAIT_UNTIL(worker_stats(worker).claims >= SHARDS);
+	assert_int_equal(proxy_lost(&proxy), 1);
+	assert_true(worker_stats(worker).round_trips < SHARDS / 2);
+	worker_stop(worker);
+	proxy_stop(&proxy);
 	redis_server_stop(&server);
 }
 

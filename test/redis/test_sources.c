@@ -342,6 +342,8 @@ STORED(opened, bad_lists_of_namespaces_are_invalid)
 	static const struct tw_redis_source many[TW_REDIS_SOURCES_MAX + 1];
 	struct tw_redis_error error;
 
+	/* They are found before anything is connected. */
+	fixture->options.url = "redis://127.0.0.1:1";
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(try_start(fixture, bad[i].sources, 2, &error), TW_INVALID);
 		assert_int_equal(error.status, TW_INVALID);

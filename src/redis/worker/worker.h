@@ -147,7 +147,8 @@ struct tw_redis_worker {
 	size_t held; /* runs of all sources that have not been reported */
 	/* About the most bytes of a turn's claims; less after a lost reply, more after others. */
 	size_t turn_bytes;
-	size_t bytes_left; /* what claims may still bring in this turn */
+	tw_duration turn_shrunk; /* monotonic; claims begun before had the turn_bytes of then */
+	size_t bytes_left;       /* what claims may still bring in this turn */
 	/* These counts are the worker's, not a source's; the others are 0. */
 	struct tw_redis_worker_stats stats;
 	bool stopping; /* it claims nothing more */

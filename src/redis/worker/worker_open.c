@@ -81,7 +81,6 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 	struct feed *handlers = &worker->feeds[FEED_HANDLERS];
 	enum tw_status status;
 
-	callbacks->slots = options->handler_for_callbacks ? 0 : options->callbacks;
 	handlers->slots = options->handler ? options->handlers : 0;
 	run_list_init(&callbacks->fresh);
 	run_list_init(&handlers->fresh);
@@ -89,6 +88,11 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 				 &worker->mailbox);
 	if (status != TW_OK)
 		return status;
+	/* Descriptors may allow fewer requests than the options. */
+	if (!options->handler_for_callbacks)
+		callbacks->slots = options->callbacks < worker->callbacks.most
+					   ? options->callbacks
+					   : worker->callbacks.most;
 	status = handlers_start(&worker->handlers, options, &worker->mailbox);
 	if (status != TW_OK)
 		callbacks_stop(&worker->callbacks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker_sources.c opens a worker's namespaces, the first with the connections and the others
- * beside it.
+ * beside it. Errors in the list are reported before anything is connected.
  */
 
 #include "worker.h"
@@ -11,14 +11,32 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+static const char *name_of(const struct tw_redis_source *source)
+{
+	return source->name_space ? source->name_space : "default";
+}
+
 static enum tw_status list_check(const struct tw_redis_source *list, size_t count,
 				 struct tw_redis_error *error)
 {
+	struct space space;
+
 	if (!list)
 		return error_set(error, TW_INVALID, "the list of namespaces is NULL");
 	if (count > TW_REDIS_SOURCES_MAX)
 		return error_set(error, TW_INVALID, "there are more than %d namespaces",
 				 TW_REDIS_SOURCES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		enum tw_status status =
+			space_read(&space, list[i].name_space, list[i].shards, error);
+
+		if (status != TW_OK)
+			return status;
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(space.name, name_of(&list[k])))
+				return error_set(error, TW_INVALID, "namespace %s is listed twice",
+						 space.name);
+	}
 	return TW_OK;
 }
 
@@ -75,10 +93,6 @@ static enum tw_status source_open(struct source *source, const struct tw_redis_s
 	}
 	if (status != TW_OK)
 		return status;
-	for (const struct source *other = worker->sources; other < source; other++)
-		if (!strcmp(other->redis->space.name, source->redis->space.name))
-			return error_set(error, TW_INVALID, "namespace %s is listed twice",
-					 source->redis->space.name);
 	atomic_init(&source->running, 0);
 	source_limit_letters(source);
 	status = shards_create(source);

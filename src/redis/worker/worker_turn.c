@@ -18,8 +18,9 @@
  *
  * A claim has an equal part of turn_bytes, at least claim_bytes_least. A shard with large records
  * is claimed from with more bytes and few tasks. When a claim's reply is lost, turn_bytes falls to
- * a quarter, down to one claim of one task, and grows again by what claims bring. The next claim of
- * the shard gives the lost one's tasks back: none of them began, so no attempt counts.
+ * a quarter, once for all claims under way, down to one claim of one task, and grows again by what
+ * claims bring. The next claim of the shard gives the lost one's tasks back: none of them began, so
+ * no attempt counts.
  *
  * After a lost reply Redis may or may not have made the step. It is made again, and then "gone"
  * means success (run.unsure). So does "stale" where the step leaves the task there. Where it takes
@@ -237,9 +238,11 @@ static void claim_lose(struct tw_redis_worker *worker, struct step *step)
 
 	/* A reply that could not be read means that tasks were taken, too. */
 	step->shard->is_lost |= unknown || step->eval.status == TW_OK;
-	/* The reply may have been too large for its way. */
-	if (unknown)
+	/* The reply may have been too large for its way. So were those that it broke off. */
+	if (unknown && step->begun > worker->turn_shrunk) {
 		turn_resize(worker, worker->turn_bytes / 4);
+		worker->turn_shrunk = clock_read_real(CLOCK_MONOTONIC);
+	}
 	shard_look_in(step->shard, 0);
 }
 
