@@ -552,6 +552,31 @@ TEST(fixture, callbacks_of_each_kind_meet_each_failure)
 	http_server_stop(&callback.http);
 }
 
+/* A shard has a key of another type. What the others count is listed, or nothing. */
+static void list_groups_with_fault(void *context)
+{
+	struct fixture *fixture = context;
+	struct tw_redis_group_stats groups[4];
+	size_t count;
+
+	begin_faults();
+	assert_true(tw_redis_get_groups(fixture->redis, groups, 4, &count) != TW_OK);
+	end_faults();
+	for (size_t i = 0; i < count; i++)
+		assert_true(groups[i].waiting > 0);
+}
+
+STORED(fixture, groups_without_memory_have_no_wrong_numbers)
+{
+	struct tw_redis_batch *batch;
+
+	add_to_group(fixture->redis, "a", 50, 0, 0);
+	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 1, 1, TW_HOUR, &batch, NULL));
+	claim_end(batch);
+	redis_server_number(&fixture->server, "SET {tw/%s/0}turns 1", fixture->name_space);
+	assert_true(fail_each(FAULT_ALLOCATION, list_groups_with_fault, fixture) > 2);
+}
+
 /* No timer reminds the worker of a shard that it could not ask. */
 STORED(fixture, worker_outlives_a_time_without_memory)
 {

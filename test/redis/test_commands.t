@@ -325,7 +325,11 @@ $ printf '%0262145d' 1 >$folder/data
 65$ twr add a --callback http://a.example/ --header 'Content-Type: text/plain' --data @$folder/data
 65$ twr add a --callback http://a.example/ --method=HEAD --data 1
 65$ twr add a --header 'X: y'
-2$ twr add "$(printf '%01025d' 1)"
+$ for command in 'add --handler' get cancel retry drop 'move --in=1s'; do
+>         twr $command "$(printf '%01025d' 1)" 2>&1; echo $?
+> done | sort | uniq -c
+*6 2
+*6 twr: *: the key must have 1 to 1024 bytes
 $ twr stats | head -n 1
 tasks 0
 

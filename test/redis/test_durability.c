@@ -54,9 +54,9 @@ TEST(talk, server_that_cannot_give_it_is_refused)
 		{"7.2.0", 1, 1, "everysec", "no", "open durability both"},
 		{"7.2.0", 0, 1, "always", "no",
 		 "open durability {disk|both} = UNFIT appendonly yes"},
-		/* A server that is loading its file says no, too. */
+		/* This one says no until it has loaded its file. */
 		{"7.2.0 loading:1", 0, 1, "always", "no",
-		 "open durability disk = UNREACHABLE appendonly yes"},
+		 "open durability disk = UNREACHABLE is loading its data"},
 		{"7.2.0", 1, 1, "no", "no", "open durability disk = UNFIT everysec or always"},
 		{"7.2.0", 1, 1, "everysec", "no",
 		 "on WAITAOF " UNKNOWN "; open durability disk = UNFIT appendfsync always"},

@@ -6,7 +6,7 @@
  */
 #include "support/fixture.h"
 
-enum { ROOM = TW_REDIS_GROUPS_MAX };
+enum { ROOM = TW_REDIS_GROUPS_MAX, SHARDS = 64 };
 
 static size_t list(struct tw_redis *redis, struct tw_redis_group_stats groups[ROOM])
 {
@@ -193,23 +193,51 @@ static const char two_larger_groups[] =
 	"end\n"
 	"return 1";
 
-/* The groups have a fiftieth of the tasks of each shard, at the same place in each. A shard looks
- * at 16. */
-STORED(fixture, shards_look_at_different_places)
+/* Opens a namespace of 64 shards, each written by the script. A shard looks at 16 places. */
+static void open_shards(struct fixture *fixture, const char *script)
 {
-	enum { SHARDS = 64 };
-	struct tw_redis_group_stats groups[ROOM];
-
 	fixture->options.shards = SHARDS;
 	fixture->options.name_space = "shards";
 	client_close(fixture->redis);
 	assert_int_equal(tw_redis_open(&fixture->redis, &fixture->options, NULL), TW_OK);
 	snprintf(fixture->name_space, sizeof(fixture->name_space), "shards");
 	for (int i = 0; i < SHARDS; i++)
-		write_by(fixture, two_larger_groups, i, 0);
+		write_by(fixture, script, i, 0);
+}
+
+/* The groups have a fiftieth of the tasks of each shard, at the same place in each. */
+STORED(fixture, shards_look_at_different_places)
+{
+	struct tw_redis_group_stats groups[ROOM];
+
+	open_shards(fixture, two_larger_groups);
 	assert_int_equal(list(fixture->redis, groups), ROOM);
 	assert_group(&groups[0], "500", 20 * SHARDS, 0, 1);
 	assert_group(&groups[1], "532", 20 * SHARDS, 0, 1);
+}
+
+/* Writes groups "01" to "13" with 12 tasks each, and 15 with 9 whose turns are earlier. */
+static const char early_smaller_groups[] =
+	"local tag = string.match(KEYS[1], '^(.*/)') .. ARGV[1] .. '}'\n"
+	"for i = 1, 28 do\n"
+	"	redis.call('ZADD', tag .. 'turns', i > 13 and 1 or 2, string.format('%02d', i))\n"
+	"	for k = 1, i > 13 and 9 or 12 do\n"
+	"		redis.call('ZADD', tag .. 'queue', 0,\n"
+	"			string.format('%02d', i) .. '\\0' .. string.format('%015d', k))\n"
+	"	end\n"
+	"end\n"
+	"return 1";
+
+/* All shards find the smaller groups, and only some of them each larger one. */
+STORED(fixture, largest_groups_are_chosen_by_the_counts_of_all_shards)
+{
+	struct tw_redis_group_stats groups[10];
+	size_t count;
+
+	open_shards(fixture, early_smaller_groups);
+	assert_ok(fixture->redis, tw_redis_get_groups(fixture->redis, groups, 10, &count));
+	assert_int_equal(count, 10);
+	assert_int_equal(groups[9].waiting, 12 * SHARDS);
 }
 
 /* Writes tasks on lease, three of "a" to each of "b". */

@@ -258,6 +258,14 @@ enum tw_status call_ask(struct tw_redis *redis, struct call *call)
 	return call->eval.status;
 }
 
+/* Notes why an argument is invalid, unless the handle is NULL. Returns TW_INVALID. */
+static enum tw_status refuse(struct tw_redis *redis, const char *text)
+{
+	if (redis)
+		calls_note(&redis->access->calls, TW_INVALID, text);
+	return TW_INVALID;
+}
+
 enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, unsigned shard,
 			 reply_read *read, void *result, const char *kinds, ...)
 {
@@ -266,7 +274,7 @@ enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, un
 	va_list arguments;
 
 	if (shard == SHARD_REFUSED)
-		return TW_INVALID;
+		return refuse(redis, "the key must have 1 to 1024 bytes");
 	call = call_begin(&redis->access->calls);
 	if (!call)
 		return TW_NO_MEMORY;
@@ -469,11 +477,14 @@ static enum tw_status cancel_again(struct tw_redis *redis, unsigned shard, const
 enum tw_status tw_redis_cancel(struct tw_redis *redis, const void *key, size_t key_size,
 			       enum tw_redis_scope scope)
 {
-	unsigned shard = scope <= TW_REDIS_WHOLE ? key_shard(redis, key, key_size) : SHARD_REFUSED;
+	unsigned shard = key_shard(redis, key, key_size);
 	bool again = false;
-	enum tw_status status = redis_ask(redis, &script_cancel, shard, cancel_read, &again, "ks",
-					  key, key_size, scope == TW_REDIS_WHOLE ? "1" : "0");
+	enum tw_status status;
 
+	if (scope > TW_REDIS_WHOLE)
+		return TW_INVALID;
+	status = redis_ask(redis, &script_cancel, shard, cancel_read, &again, "ks", key, key_size,
+			   scope == TW_REDIS_WHOLE ? "1" : "0");
 	/* If the task recurs in another way by then, it is looked at again. */
 	while (status == TW_OK && again)
 		status = cancel_again(redis, shard, key, key_size, &again);
@@ -497,12 +508,12 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 {
 	const struct tw_redis_task moved = {
 		.key = key, .key_size = key_size, .at_ms = at_ms, .delay = delay};
-	enum tw_status status = task_check(&moved, NULL);
+	struct tw_redis_error error;
 
-	return status != TW_OK
-		       ? status
-		       : redis_ask(redis, &script_add, key_shard(redis, key, key_size), answer_read,
-				   due_ms, "mkii", "rm", key, key_size, at_ms, delay_to_us(delay));
+	if (task_check(&moved, &error) != TW_OK)
+		return refuse(redis, error.text);
+	return redis_ask(redis, &script_add, key_shard(redis, key, key_size), answer_read, due_ms,
+			 "mkii", "rm", key, key_size, at_ms, delay_to_us(delay));
 }
 
 enum { ADDS_AT_ONCE = 256 };

@@ -18,10 +18,9 @@ enum {
 	LOOKS_LEAST = 16
 };
 
-/* The rows begin as none, and become those of the largest groups. */
+/* The rows begin as none, and become those of the largest groups, at most TW_REDIS_GROUPS_MAX. */
 struct groups {
 	struct tw_redis_group_stats *rows;
-	size_t room;
 	size_t count;
 };
 
@@ -92,15 +91,17 @@ static enum tw_status groups_read(void *result, const struct eval *evals, unsign
 	for (unsigned shard = 0; shard < shards; shard++)
 		count += evals[shard].reply ? evals[shard].reply->elements / 4 : 0;
 	rows = realloc(groups->rows, (count + 1) * sizeof(*rows));
-	if (!rows)
+	if (!rows) {
+		groups->count = 0;
 		return TW_NO_MEMORY;
+	}
 	count = groups->count;
 	for (unsigned shard = 0; shard < shards; shard++)
 		count = rows_add(rows, count, evals[shard].reply);
 	count = rows_merge(rows, count);
 	qsort(rows, count, sizeof(*rows), compare_sizes);
 	groups->rows = rows;
-	groups->count = count < groups->room ? count : groups->room;
+	groups->count = count < TW_REDIS_GROUPS_MAX ? count : TW_REDIS_GROUPS_MAX;
 	return TW_OK;
 }
 
@@ -133,7 +134,7 @@ static enum tw_status groups_count(struct tw_redis *redis, struct groups *groups
 enum tw_status tw_redis_get_groups(struct tw_redis *redis, struct tw_redis_group_stats *rows,
 				   size_t room, size_t *count)
 {
-	struct groups groups = {NULL, room < TW_REDIS_GROUPS_MAX ? room : TW_REDIS_GROUPS_MAX, 0};
+	struct groups groups = {NULL, 0};
 	enum tw_status status;
 	unsigned looks;
 	char text[16];
@@ -150,7 +151,9 @@ enum tw_status tw_redis_get_groups(struct tw_redis *redis, struct tw_redis_group
 
 		status = counted == TW_OK ? status : counted;
 	}
-	*count = status == TW_OK || status == TW_REDIS_FAILED ? groups.count : 0;
+	if (status != TW_OK && status != TW_REDIS_FAILED)
+		groups.count = 0;
+	*count = groups.count < room ? groups.count : room;
 	for (size_t i = 0; i < *count; i++)
 		rows[i] = groups.rows[i];
 	free(groups.rows);

@@ -267,9 +267,11 @@ static enum tw_status durability_check(struct connection *connection, const redi
 		return TW_OK;
 	/* A server that is loading its file says no, too. */
 	if (durability & TW_REDIS_DURABLE_DISK && (!append_only || *append_only != '1'))
-		return error_set(
-			error, info_find(info, "loading:1") ? TW_REDIS_UNREACHABLE : TW_REDIS_UNFIT,
-			"durability requires appendonly yes, and it is no");
+		return info_find(info, "loading:1")
+			       ? error_set(error, TW_REDIS_UNREACHABLE,
+					   "the server is loading its data")
+			       : error_set(error, TW_REDIS_UNFIT,
+					   "durability requires appendonly yes, and it is no");
 	if (durability & TW_REDIS_DURABLE_REPLICA && !replicas)
 		return error_set(error, TW_REDIS_UNFIT,
 				 "durability requires INFO to report replicas: %.100s",
