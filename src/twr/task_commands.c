@@ -44,8 +44,7 @@ static int file_read(const char *path, char **body, size_t *size)
 
 /*
  * Reads what --data names, "@-" from standard input, into the task's body, which is then the
- * caller's to free. A callback's body must be JSON, if no header Content-Type says otherwise.
- * Returns EXIT_DONE, or another code after a message on stderr.
+ * caller's to free. Returns EXIT_DONE, or another code after a message on stderr.
  */
 static int data_read(struct arguments *arguments, char **body)
 {
