@@ -977,9 +977,8 @@ struct tw_redis_worker;
  *
  * A host is away while it has not answered for a second (200 ms if it never did), and after a
  * time-out or a failed connection, until it answers. Its requests leave their places to others, up
- * to 1024 requests or half of the descriptors beyond 16. Its other tasks return to Redis, and no
- * attempt counts: they are due after a fifth of the time that it was away, 2 to 15 s, and one tries
- * the host first.
+ * to 1024 or half of the descriptors beyond 16. Its other tasks return to Redis, and no attempt
+ * counts: they are due after a fifth of the time that it was away, 2 to 15 s; one tries it first.
  *
  * A worker that stood still for longer than a lease begins no task of it. If no file descriptor is
  * left for a connection, the task is postponed by a second, and the attempt does not count; for a

@@ -315,8 +315,8 @@ const struct ending *fate_ending(enum fate fate)
 		[FATE_BROKEN] = {'k', .reason = "the task's record can't be read"},
 		[FATE_SPENT] = {'k', .reason = "the lease of its last attempt expired"},
 		[FATE_LOST] = {'k', .reason = "the task's record is lost"},
-		[FATE_LATE] = {'n'},
-		[FATE_AHEAD] = {'n'},
+		[FATE_LATE] = {.verb = 'n'},
+		[FATE_AHEAD] = {.verb = 'n'},
 		[FATE_UNKNOWN] = {'p', .wait_ms = 1000},
 	};
 
