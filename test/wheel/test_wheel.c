@@ -237,11 +237,11 @@ static void judge_progress(struct in_hand before, struct in_hand after, size_t m
 }
 
 /* Expires up to `most` due timers, or does one step towards that. */
-static size_t expire(struct wheel *wheel, bool ordered, struct timer **expired, size_t most)
+static size_t expire(struct wheel *wheel, bool in_order, struct timer **expired, size_t most)
 {
 	size_t count = 0;
 
-	if (!ordered)
+	if (!in_order)
 		return wheel_expire(wheel, expired, most);
 	while (count < most && (expired[count] = wheel_expire_next(wheel)))
 		count++;
