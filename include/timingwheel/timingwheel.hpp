@@ -162,7 +162,7 @@ struct home : std::enable_shared_from_this<home> {
 		if (self->left.erase(task->timer.id))
 			return;
 		one->status = TW_CLOSED;
-		/* acq_rel: as in sleep::await_suspend() */
+		/* acq_rel: as in sleeping::await_suspend() */
 		const job::phase at = one->at.exchange(job::ENDED, std::memory_order_acq_rel);
 		hold.unlock();
 		if (at != job::BEGINNING && at != job::LEAVING)
@@ -419,43 +419,43 @@ template <bool repeats, class F, class Kept> struct function_of : job {
 	};
 };
 
-/* Give the type of what calls a Stopper when a stop is requested. */
-template <class Stopper> nothing callback_of(nothing);
-template <class Stopper> std::optional<std::stop_callback<Stopper>> callback_of(std::stop_token);
-template <class Stopper, class Token>
-std::optional<typename Token::template callback_type<Stopper>> callback_of(Token);
+} /* namespace detail */
 
 /*
- * Holds a sleep, in the frame of the coroutine that awaits it. When it has ended, it calls Wake.
- * The phase says which goes on: await_suspend() and the end, the later of the two; the end and the
- * destructor of a frame that sleeps, the earlier one.
+ * Is what wheel::sleep_for returns, and is awaited once, at once. The coroutine resumes in the
+ * thread that runs tasks, or in the one that requests the stop. The await returns whether the whole
+ * time has passed; it throws if the wheel is stopped or drained, or has no memory. A coroutine that
+ * is destroyed meanwhile takes the timer along.
+ *
+ * It lies in the frame of the coroutine. The phase says which goes on: await_suspend() and the end,
+ * the later of the two; the end and the destructor of a frame that sleeps, the earlier one.
  */
-template <class Token, class Wake> class sleep final : job, public std::suspend_always
+template <class Token> class sleeping final : detail::job, public std::suspend_always
 {
       public:
-	sleep(home *wheel, length delay, Token token, Wake wake = {}) noexcept
-		: home_(wheel), delay_(delay), token_(std::move(token)), wake_(wake)
+	sleeping(detail::home *wheel, length delay, Token token) noexcept
+		: home_(wheel), delay_(delay), token_(std::move(token))
 	{
 	}
 	/* Moves one that has not begun. */
-	sleep(sleep &&other) noexcept
-		: sleep(other.home_, other.delay_, std::move(other.token_), other.wake_)
+	sleeping(sleeping &&other) noexcept
+		: sleeping(other.home_, other.delay_, std::move(other.token_))
 	{
 	}
-	~sleep()
+	~sleeping()
 	{
 		/* acquire: as in await_suspend() */
 		if (at.load(std::memory_order_acquire) == ASLEEP)
 			leave();
 	}
 
-	/* Begins the sleep. If it returns true, `wake` is called, perhaps before the return. Else
-	 * the sleep is over, or failed. */
-	bool await_suspend(Wake wake)
+	/* Begins the sleep. If it returns true, the coroutine resumes, perhaps before the return.
+	 * Else the sleep is over, or failed. */
+	bool await_suspend(std::coroutine_handle<> sleeper)
 	{
 		phase begun = BEGINNING;
 
-		wake_ = wake;
+		sleeper_ = sleeper;
 		/* relaxed: the timer publishes it */
 		at.store(is_stoppable ? BEGINNING : ASLEEP, std::memory_order_relaxed);
 		const tw_status armed =
@@ -476,24 +476,17 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 	}
 	bool await_resume()
 	{
-		if (finish() == TW_OK)
-			return true;
-		if (status != TW_REARMED)
-			check(status);
-		return false;
-	}
-	/* Returns how the sleep has ended; TW_REARMED: a stop was requested. */
-	tw_status finish() noexcept
-	{
 		callback_.reset();
-		return status;
+		if (status != TW_REARMED) /* no stop was requested */
+			check(status);
+		return status == TW_OK;
 	}
 
       private:
-	static constexpr bool is_stoppable = !std::same_as<Token, nothing>;
+	static constexpr bool is_stoppable = !std::same_as<Token, detail::nothing>;
 
 	struct stopper {
-		sleep *self;
+		sleeping *self;
 
 		void operator()() const noexcept
 		{
@@ -508,7 +501,7 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 
 	void run() override
 	{
-		Wake wake = wake_; /* before another thread may destroy the sleep */
+		const std::coroutine_handle<> sleeper = sleeper_; /* *this may be destroyed below */
 		/* acq_rel: as in await_suspend(); acquire, release: the last touch, pairs with a
 		 * destructor. If that comes between the two, the frame is gone, or never was. */
 		const phase old = is_stoppable ? at.exchange(ENDED, std::memory_order_acq_rel)
@@ -517,11 +510,11 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 		if (!is_stoppable)
 			at.store(ENDED, std::memory_order_release);
 		if (old == ASLEEP)
-			wake();
+			sleeper();
 	}
 	void close() override
 	{
-		wake_();
+		sleeper_();
 	}
 	/* Takes the timer along. */
 	[[gnu::noinline, gnu::cold]] void leave() noexcept
@@ -542,23 +535,15 @@ template <class Token, class Wake> class sleep final : job, public std::suspend_
 			home_->left.insert(timer_.id);
 	}
 
-	home *home_;
+	detail::home *home_;
 	length delay_;
 	[[no_unique_address]] Token token_;
-	Wake wake_;
+	std::coroutine_handle<> sleeper_;
 	tw_timer timer_;
-	[[no_unique_address]] decltype(callback_of<stopper>(std::declval<Token>())) callback_;
+	[[no_unique_address]] std::conditional_t<is_stoppable,
+						 std::optional<std::stop_callback<stopper>>, Token>
+		callback_;
 };
-
-} /* namespace detail */
-
-/*
- * Is what wheel::sleep_for returns, and is awaited once, at once. The coroutine resumes in the
- * thread that runs tasks, or in the one that requests the stop. The await returns whether the whole
- * time has passed; it throws if the wheel is stopped or drained, or has no memory. A coroutine that
- * is destroyed meanwhile takes the timer along.
- */
-template <class Token> using sleeping = detail::sleep<Token, std::coroutine_handle<>>;
 
 /*
  * Owns a wheel. After it was moved from, members return TW_INVALID or throw it. The destructor waits
@@ -642,8 +627,8 @@ class wheel
 		return tw_remove_timer(get(), key.data(), key.size());
 	}
 
-	/* Returns what a coroutine awaits to sleep until the time has passed, or until `token`, such
-	 * as a std::stop_token, requests a stop. */
+	/* Returns what a coroutine awaits to sleep until the time has passed, or until `token`, a
+	 * std::stop_token, requests a stop. */
 	template <class Token = detail::nothing>
 	[[nodiscard]] sleeping<Token> sleep_for(length delay, Token token = {}) noexcept
 	{
@@ -690,8 +675,6 @@ class wheel
 	}
 
       private:
-	friend struct sleep_sender schedule_after(const wheel &, length) noexcept;
-
 	/* Makes a function, for a timer that may yet be refused. */
 	template <bool repeats, class Kept = detail::nothing>
 	std::unique_ptr<detail::job> make(auto &&given, Kept kept = {})
