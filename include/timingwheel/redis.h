@@ -65,8 +65,6 @@ extern "C" {
 #define TW_REDIS_GROUPS_MAX 100                /* groups that are listed */
 #define TW_REDIS_WORKERS_MAX 1000              /* workers of a namespace that are listed */
 #define TW_REDIS_WORKER_NAME_MAX 255           /* the name of a worker */
-#define TW_REDIS_HOSTS_MAX 50                  /* hosts with a row of their own */
-#define TW_REDIS_HOST_NAME_MAX 255             /* the name of such a host */
 #define TW_REDIS_DELAY_MAX (100 * 365 * 24 * TW_HOUR) /* a delay from now: 100 years */
 
 /*
@@ -1092,31 +1090,6 @@ struct tw_redis_worker_stats {
 TW_API enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker,
 						const char *name_space,
 						struct tw_redis_worker_stats *stats);
-
-/* Number of classes of answers. */
-#define TW_REDIS_ANSWERS 6
-
-/* Callbacks to one host since the worker's start: those that `lateness` and `duration` count. */
-struct tw_redis_host_stats {
-	/* Host and port as in the URL. "": all hosts without a row of their own. */
-	char name[TW_REDIS_HOST_NAME_MAX + 1];
-	/* Callbacks by status: answers[2] counts 200 to 299, the last one 500 and above, and
-	 * answers[0] callbacks without an answer. */
-	uint64_t answers[TW_REDIS_ANSWERS];
-	uint64_t reserved[4]; /* for later versions; 0 */
-};
-
-/*
- * Returns the worker's callbacks by host. Any time, also after the worker was stopped.
- *
- * Fills hosts[] with up to `room` rows, and *count with the number of rows, at most
- * TW_REDIS_HOSTS_MAX + 1. The first row is that of all other hosts. The others follow in the order
- * of their first finished callbacks. A row is never removed.
- */
-TW_FILLS(2, 3)
-TW_API enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
-						struct tw_redis_host_stats *hosts, size_t room,
-						size_t *count);
 
 #ifdef __cplusplus
 }

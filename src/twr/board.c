@@ -66,8 +66,6 @@ static void redis_ask(struct board *board)
 
 static void worker_look(struct board *board)
 {
-	/* Hosts come first, so the other counts have whatever they have. */
-	tw_redis_worker_get_hosts(board->worker, board->hosts, BOARD_HOSTS, &board->host_count);
 	for (size_t i = 0; i < board->space_count; i++)
 		tw_redis_worker_get_stats(board->worker, board->spaces[i].name,
 					  &board->spaces[i].runs);

@@ -12,7 +12,7 @@
 
 #include "figures.h"
 
-enum { BOARD_HOSTS = TW_REDIS_HOSTS_MAX + 1, BOARD_GROUPS = 20 };
+enum { BOARD_GROUPS = 20 };
 
 /* This is a namespace that the worker serves. */
 struct board_space {
@@ -41,9 +41,6 @@ struct board {
 	tw_duration groups_at; /* the next question about groups is not before */
 	struct worker_figures figures;
 	struct tw_redis_error failure; /* why Redis is unavailable to the worker, or is silent */
-	/* The first row, of all other hosts, has no name. */
-	struct tw_redis_host_stats hosts[BOARD_HOSTS];
-	size_t host_count;
 };
 
 /*

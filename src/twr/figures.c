@@ -43,7 +43,6 @@ struct figure {
 #define REPORT(kind, member) FIGURES_OF_WORKERS, kind, offsetof(struct tw_redis_worker_info, member)
 #define LIMITS(kind, member) FIGURES_OF_LIMITS, kind, offsetof(struct limit_figures, member)
 #define TIMES(member) FIGURES_OF_TIMES, HISTOGRAM, offsetof(struct tw_redis_worker_stats, member)
-#define ANSWERS(class) FIGURES_OF_HOST, COUNT, offsetof(struct tw_redis_host_stats, answers[class])
 /* These are rows of the lists of counts. */
 #define RUN_METRIC_counter(field) #field "_total"
 #define RUN_METRIC_gauge(field) #field "_tasks"
@@ -60,9 +59,6 @@ struct figure {
 static const char states_help[] =
 	"Tasks in Redis: scheduled (no attempt begun), started (on lease, or waiting for another "
 	"attempt), dead (dead letters).";
-static const char answers_help[] =
-	"Finished callbacks of this worker, by host and status of the answer; hosts after the "
-	"first 50 have none.";
 
 static const struct figure table[] = {
 	{"tasks", TASK(COUNT, stats.tasks), NULL, NULL, NULL, NULL},
@@ -89,14 +85,6 @@ static const struct figure table[] = {
 	{"oldest_due", GROUP(TIME, oldest_ms), "group_oldest_due_age_seconds", "gauge",
 	 "How long ago the oldest due task of these groups was due.", NULL},
 	{"group", GROUP(TEXT, name), NULL, NULL, NULL, NULL},
-	{"none", ANSWERS(0), "callbacks_total", "counter", answers_help, "answer=\"none\""},
-	{"1xx", ANSWERS(1), "callbacks_total", "counter", NULL, "answer=\"1xx\""},
-	{"2xx", ANSWERS(2), "callbacks_total", "counter", NULL, "answer=\"2xx\""},
-	{"3xx", ANSWERS(3), "callbacks_total", "counter", NULL, "answer=\"3xx\""},
-	{"4xx", ANSWERS(4), "callbacks_total", "counter", NULL, "answer=\"4xx\""},
-	{"5xx", ANSWERS(5), "callbacks_total", "counter", NULL, "answer=\"5xx\""},
-	{"host", FIGURES_OF_HOST, TEXT, offsetof(struct tw_redis_host_stats, name), NULL, NULL,
-	 NULL, NULL},
 	{"uptime_s", REPORT(SECONDS, up), NULL, NULL, NULL, NULL},
 	{"report_age_s", REPORT(SECONDS, report_age), NULL, NULL, NULL, NULL},
 	{"running", REPORT(COUNT, running), NULL, NULL, NULL, NULL},
@@ -122,8 +110,6 @@ static const struct figure table[] = {
 	 "Time from the due time of a task to the start of its run.", NULL},
 	{NULL, TIMES(duration), "duration_seconds", "histogram", "Duration of runs.", NULL}};
 enum { FIGURES = sizeof(table) / sizeof(table[0]) };
-_Static_assert(TW_REDIS_ANSWERS == 6, "each class of answers has a figure");
-_Static_assert(TW_REDIS_HOST_NAME_MAX <= TW_REDIS_GROUP_MAX, "a host has room");
 
 /* Returns the first figure of the scope from `from` on, or NULL. */
 static const struct figure *figure_from(const struct figure *from, enum figure_scope scope)

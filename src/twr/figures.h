@@ -21,7 +21,6 @@ enum figure_scope {
 	FIGURES_OF_TIMES,   /* its histograms, which are metrics alone */
 	FIGURES_OF_WORKER,  /* struct worker_figures */
 	FIGURES_OF_GROUP,   /* struct tw_redis_group_stats */
-	FIGURES_OF_HOST,    /* struct tw_redis_host_stats */
 	FIGURES_OF_WORKERS, /* struct tw_redis_worker_info */
 	FIGURES_OF_LIMITS,  /* struct limit_figures */
 };

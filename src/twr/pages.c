@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 enum { ROWS_MAX = TW_REDIS_SOURCES_MAX * BOARD_GROUPS };
-_Static_assert((int)BOARD_HOSTS <= (int)ROWS_MAX, "hosts have room");
 
 /* ---- Metrics ---- */
 
@@ -21,10 +20,8 @@ static size_t rows_of(const struct board *board, enum figure_scope scope,
 	bool of_redis = scope == FIGURES_OF_TASKS || scope == FIGURES_OF_GROUP;
 	size_t count = 0;
 
-	for (size_t i = 0; scope == FIGURES_OF_HOST && i < board->host_count; i++)
-		rows[count++] = (struct figure_row){.of = &board->hosts[i]};
-	if (scope == FIGURES_OF_HOST || (of_redis && !board->figures.redis_up))
-		return count;
+	if (of_redis && !board->figures.redis_up)
+		return 0;
 	for (size_t i = 0; i < board->space_count; i++) {
 		const struct board_space *space = &board->spaces[i];
 		struct figure_row row = {.of = &space->tasks,
@@ -67,7 +64,6 @@ char *pages_metrics(const struct board *board)
 	write_rows(out, board, FIGURES_OF_TASKS);
 	write_rows(out, board, FIGURES_OF_GROUP);
 	write_rows(out, board, FIGURES_OF_RUNS);
-	write_rows(out, board, FIGURES_OF_HOST);
 	write_rows(out, board, FIGURES_OF_TIMES);
 	failed = ferror(out);
 	failed |= fclose(out) != 0;
@@ -80,7 +76,7 @@ char *pages_metrics(const struct board *board)
 
 /* ---- JSON ---- */
 
-/* Returns the rows of the scope, each with its namespace if it has one. */
+/* Returns the rows of the scope, each with its namespace. */
 static json_t *rows_json(const struct board *board, enum figure_scope scope)
 {
 	struct figure_row rows[ROWS_MAX];
@@ -90,8 +86,7 @@ static json_t *rows_json(const struct board *board, enum figure_scope scope)
 	for (size_t i = 0; i < count; i++) {
 		json_t *object = figures_json(scope, rows[i].of);
 
-		if (rows[i].name_space)
-			json_object_set_new(object, "namespace", json_string(rows[i].name_space));
+		json_object_set_new(object, "namespace", json_string(rows[i].name_space));
 		json_array_append_new(array, object);
 	}
 	return array;
@@ -106,7 +101,6 @@ char *pages_status(const struct board *board)
 	json_object_set_new(object, "tasks", rows_json(board, FIGURES_OF_TASKS));
 	json_object_set_new(object, "runs", rows_json(board, FIGURES_OF_RUNS));
 	json_object_set_new(object, "groups", rows_json(board, FIGURES_OF_GROUP));
-	json_object_set_new(object, "hosts", rows_json(board, FIGURES_OF_HOST));
 	text = json_dumps(object, flags);
 	json_decref(object);
 	return text;

@@ -124,6 +124,8 @@ static json_t *report_json(const struct tw_redis_report *report)
 				   (double)report->took / TW_MILLISECOND);
 
 	json_set_bytes(object, "key", job->key, job->key_size);
+	if (job->url)
+		json_object_set_new(object, "callback", json_string(job->url));
 	if (report->http_status)
 		json_object_set_new(object, "http_status", json_integer(report->http_status));
 	if (report->end == TW_REDIS_END_RETRIED)

@@ -127,11 +127,9 @@ STORED(fixture, fork_while_another_thread_has_the_lock_leaves_the_child_free)
 static int use_worker(void *worker)
 {
 	struct tw_redis_worker_stats stats;
-	size_t count;
 
 	return tw_redis_worker_get_stats(worker, NULL, &stats) != TW_INVALID ||
 	       tw_redis_worker_get_stats(worker, "default", &stats) != TW_INVALID ||
-	       tw_redis_worker_get_hosts(worker, NULL, 0, &count) != TW_INVALID ||
 	       tw_redis_worker_stop(worker, 0) != TW_INVALID ||
 	       tw_redis_worker_destroy(worker) != TW_INVALID;
 }

@@ -296,16 +296,6 @@ static double total(const struct page_reply *reply, const char *name)
 	return value;
 }
 
-/* Returns the sum of all metrics whose line begins so. */
-static double sum_of(const struct page_reply *reply, const char *begin)
-{
-	double sum = 0;
-
-	for (const char *at = reply->body; (at = strstr(at, begin)); at++)
-		sum += strtod(strchr(at, '}') + 1, NULL);
-	return sum;
-}
-
 static void assert_histogram(const struct page_reply *reply, const char *name, double count)
 {
 	char text[64];
@@ -365,7 +355,6 @@ TEST(opened, figures_add_up_with_those_of_redis)
 	assert_true(total(&reply, "twr_redis_round_trips_total") > 0);
 	assert_histogram(&reply, "lateness_seconds", 10);
 	assert_histogram(&reply, "duration_seconds", 10);
-	assert_true(sum_of(&reply, "\ntwr_callbacks_total{") == 10);
 	assert_null(strstr(reply.body, "twr_group"));
 
 	stats = stats_of(fixture->redis);
@@ -380,27 +369,6 @@ TEST(opened, figures_add_up_with_those_of_redis)
 	assert_int_equal(json_integer_value(json_object_get(object, "tasks")), 1);
 	assert_int_equal(json_integer_value(json_object_get(object, "dead")), 3);
 	json_decref(object);
-}
-
-STORED(opened, callbacks_are_shown_by_host_and_answer)
-{
-	struct page_reply reply;
-	char metrics[200];
-
-	run_some(fixture);
-	START("--retry-first=10ms");
-	pages_await_metric(port, "twr_done_total", 5);
-	reply = pages_await_metric(port, "twr_dead_total", 3);
-	for (int i = 0; i < 6; i++) {
-		static const char *const answers[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
-		static const int counts[] = {0, 0, 5, 1, 1, 3};
-
-		snprintf(metrics, sizeof(metrics),
-			 "twr_callbacks_total{host=\"127.0.0.1:%d\",answer=\"%s\"} %d "
-			 "twr_callbacks_total{host=\"\",answer=\"%s\"} 0",
-			 http.port, answers[i], counts[i], answers[i]);
-		assert_metrics(&reply, metrics);
-	}
 }
 
 /* Returns the member of the array's row. */
@@ -423,18 +391,6 @@ TEST(opened, namespace_that_is_not_named_is_shown_as_default)
 	assert_string_equal(json_string_value(member_of(status, "runs", 0, "namespace")),
 			    "default");
 	json_decref(status);
-}
-
-STORED(opened, hosts_with_any_name_are_labels)
-{
-	struct page_reply reply;
-
-	add_callback(fixture->redis, "a", "http://a\"b\\c{}/", 1);
-	add_callback(fixture->redis, "b", "http://\xc3\xa9%0A/", 1);
-	START("--timeout=200ms");
-	reply = pages_await_metric(port, "twr_dead_total", 2);
-	assert_metrics(&reply, "twr_callbacks_total{host=\"a\\\"b\\\\c{}\",answer=\"none\"} 1 "
-			       "twr_callbacks_total{host=\"%C3%A9%250A\",answer=\"none\"} 1");
 }
 
 /* Adds a task of the group, due in an hour. */

@@ -145,7 +145,6 @@ STORED(fixture, reserved_fields_of_what_a_worker_has_become_0)
 {
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker_info row;
-	struct tw_redis_host_stats host;
 	struct tw_redis_worker *worker;
 	struct tw_redis_error error;
 	size_t count = 0;
@@ -159,10 +158,6 @@ STORED(fixture, reserved_fields_of_what_a_worker_has_become_0)
 	ASSERT_FILLED(&stats);
 	assert_int_equal(tw_redis_worker_get_stats(worker, fixture->name_space, &stats), TW_OK);
 	ASSERT_FILLED(&stats);
-	SPOIL(&host);
-	assert_int_equal(tw_redis_worker_get_hosts(worker, &host, 1, &count), TW_OK);
-	assert_int_equal(count, 1);
-	ASSERT_FILLED(&host);
 	SPOIL(&row);
 	WAIT_UNTIL(tw_redis_get_workers(fixture->redis, &row, 1, &count) == TW_OK && count == 1);
 	ASSERT_FILLED(&row);

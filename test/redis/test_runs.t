@@ -37,7 +37,7 @@ $ worker twr worker --verbose --json
 $ twr add a --method GET --callback $url/healthz
 $ await worker '"end"'
 $ grep end $folder/worker
-{"end":"done",*"attempt":1,*"key":"a","http_status":200}
+{"end":"done",*"attempt":1,*"key":"a","callback":"http*","http_status":200}
 $ end
 
 == A run that is retried is printed with its time. Nothing listens there, so no answer has a status.
@@ -51,7 +51,7 @@ $ worker twr worker --verbose --retry-first=10ms --json
 $ twr add b --max-attempts=2 --callback http://127.0.0.1:1/
 $ await worker '"end":"dead"'
 $ grep retry $folder/worker
-{"end":"retry",*"attempt":1,*"key":"b","retry_in_ms":*,"reason":"*"}
+{"end":"retry",*"attempt":1,*"key":"b","callback":"http*","retry_in_ms":*,"reason":"*"}
 $ end
 
 == Lines of runs name the namespace where there are several.

@@ -166,13 +166,10 @@ struct tw_redis_worker {
 	struct tw_redis_worker_stats shown;
 	struct tw_redis_error shown_error;
 	tw_duration shown_at; /* monotonic */
-	/* The first row is for all hosts without a row of their own. */
-	struct tw_redis_host_stats hosts[TW_REDIS_HOSTS_MAX + 1];
-	size_t host_count;
-	bool stop_asked;     /* a stop has no answer yet */
-	tw_duration stop_by; /* monotonic; the end of the shortest grace of the stops */
-	size_t stop_answers; /* the stops that returned while handlers still ran */
-	bool ended;          /* the thread has ended */
+	bool stop_asked;      /* a stop has no answer yet */
+	tw_duration stop_by;  /* monotonic; the end of the shortest grace of the stops */
+	size_t stop_answers;  /* the stops that returned while handlers still ran */
+	bool ended;           /* the thread has ended */
 };
 
 /* Returns whether a call may use the worker: it is not NULL, and no parent process has made it. */
@@ -192,10 +189,10 @@ void shard_look_in(struct worker_shard *shard, tw_duration wait);
 /* Blocks a shard whose node does not answer, for a longer time each time. */
 void shard_block(struct worker_shard *shard);
 
-/* ---- worker_counts.c: statistics of runs, times by length and answers by host ---- */
+/* ---- worker_counts.c: statistics of runs, times by length ---- */
 
 /* Counts a run that began and ended by itself. */
-void worker_count_run(struct tw_redis_worker *worker, const struct run *run);
+void worker_count_run(const struct run *run);
 /* Publishes the present counts. */
 void worker_counts_show(struct tw_redis_worker *worker);
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * worker_counts.c is the counts of all runs. The main thread shows a copy of them at the end of
- * each turn. The hosts' rows are too many to copy, so it changes them under the lock.
- *
- * A row never changes its host: a count that Prometheus has seen must not decrease. The hosts that
- * come first have rows.
+ * each turn.
  */
 
 #include "worker.h"
@@ -12,7 +9,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "redis/client/record.h"
 
 static const tw_duration bounds[] = {
 	1 * TW_MILLISECOND,   2500 * TW_MICROSECOND, 5 * TW_MILLISECOND,
@@ -39,40 +35,12 @@ static void redis_histogram_record(struct tw_redis_histogram *histogram, tw_dura
 	histogram->total_us += (uint64_t)(time / TW_MICROSECOND);
 }
 
-/* Returns the host's row, or the first row if the host can have none. The lock is held. */
-static struct tw_redis_host_stats *host_row(struct tw_redis_worker *worker, const char *url)
+void worker_count_run(const struct run *run)
 {
-	size_t size;
-	const char *name = url_host(url, &size);
-	struct tw_redis_host_stats *row;
+	struct tw_redis_worker_stats *stats = &run->shard->source->stats;
 
-	if (size > TW_REDIS_HOST_NAME_MAX)
-		return &worker->hosts[0];
-	for (size_t i = 1; i < worker->host_count; i++) {
-		row = &worker->hosts[i];
-		if (!memcmp(row->name, name, size) && !row->name[size])
-			return row;
-	}
-	if (worker->host_count > TW_REDIS_HOSTS_MAX)
-		return &worker->hosts[0];
-	row = &worker->hosts[worker->host_count++];
-	memcpy(row->name, name, size);
-	return row;
-}
-
-void worker_count_run(struct tw_redis_worker *worker, const struct run *run)
-{
-	int class = run->http_status / 100;
-
-	redis_histogram_record(&run->shard->source->stats.lateness, run->job->lateness);
-	redis_histogram_record(&run->shard->source->stats.duration, run->took);
-	if (run->by_handler)
-		return;
-	if (class >= TW_REDIS_ANSWERS)
-		class = TW_REDIS_ANSWERS - 1;
-	pthread_mutex_lock(&worker->lock);
-	host_row(worker, run->job->url)->answers[class]++;
-	pthread_mutex_unlock(&worker->lock);
+	redis_histogram_record(&stats->lateness, run->job->lateness);
+	redis_histogram_record(&stats->duration, run->took);
 }
 
 static void histogram_sum(struct tw_redis_histogram *sum, const struct tw_redis_histogram *more)
@@ -127,18 +95,4 @@ enum tw_status tw_redis_worker_get_stats(struct tw_redis_worker *worker, const c
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return status;
-}
-
-enum tw_status tw_redis_worker_get_hosts(struct tw_redis_worker *worker,
-					 struct tw_redis_host_stats *hosts, size_t room,
-					 size_t *count)
-{
-	if (!worker_is_own(worker) || !count || (!hosts && room))
-		return TW_INVALID;
-	pthread_mutex_lock(&worker->lock);
-	*count = worker->host_count;
-	for (size_t i = 0; i < room && i < worker->host_count; i++)
-		hosts[i] = worker->hosts[i];
-	pthread_mutex_unlock(&worker->lock);
-	return TW_OK;
 }

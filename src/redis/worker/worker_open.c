@@ -200,7 +200,6 @@ enum tw_status tw_redis_worker_start(struct tw_redis_worker **worker,
 		started->options = *options;
 	pthread_mutex_init(&started->lock, NULL);
 	pthread_cond_init(&started->answered, NULL);
-	started->host_count = 1;
 	started->shown_at = clock_read_real(CLOCK_MONOTONIC);
 	status = worker_open(started, redis_options ? redis_options : &redis_defaults, error);
 	if (status == TW_OK)

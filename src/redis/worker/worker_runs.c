@@ -174,7 +174,7 @@ void worker_report(struct tw_redis_worker *worker, struct run *run, enum tw_redi
 	if (end != END_PASSED)
 		++*(uint64_t *)(void *)((char *)stats + ends[end].count);
 	if (run->begun && !run->given_back)
-		worker_count_run(worker, run);
+		worker_count_run(run);
 	/* What was not to run was no run. */
 	if (worker->options.report && end != END_PUT_OFF && run->fate <= FATE_BROKEN)
 		worker->options.report(worker->options.context, &report);

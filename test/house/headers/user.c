@@ -8,23 +8,21 @@
 #include <timingwheel/redis.h>
 #include <timingwheel/timingwheel.h>
 
-int use_buffers(struct tw_cache *cache, struct tw_redis *redis, struct tw_redis_worker *worker);
+int use_buffers(struct tw_cache *cache, struct tw_redis *redis);
 int use_nothing(struct tw_cache *cache, struct tw_redis *redis);
 int be_wrong(struct tw_wheel *wheel, struct tw_cache *cache, struct tw_redis *redis);
 
 /* Each buffer is as long as the call says. */
-int use_buffers(struct tw_cache *cache, struct tw_redis *redis, struct tw_redis_worker *worker)
+int use_buffers(struct tw_cache *cache, struct tw_redis *redis)
 {
 	struct tw_redis_group_stats groups[4];
 	struct tw_redis_worker_info workers[4];
-	struct tw_redis_host_stats hosts[2];
 	char buffer[8];
 	size_t count;
 
 	return tw_cache_get(cache, "key", 3, buffer, sizeof(buffer), NULL) == TW_OK &&
 	       tw_redis_get_groups(redis, groups, 4, &count) == TW_OK &&
-	       tw_redis_get_workers(redis, workers, 4, &count) == TW_OK &&
-	       tw_redis_worker_get_hosts(worker, hosts, 2, &count) == TW_OK;
+	       tw_redis_get_workers(redis, workers, 4, &count) == TW_OK;
 }
 
 /* NULL is allowed where nothing is read or written. */
