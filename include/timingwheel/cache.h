@@ -142,8 +142,8 @@ struct tw_cache_loading;
  *   TW_NOT_FOUND  the source does not have the key; this absence is stored for negative_expire
  *
  * Any other status is an error, also a number that is no status. All callers that wait for this
- * load get it. It is stored only for retry_after. TW_STALE, which takes return with a value,
- * becomes TW_LOAD_FAILED. Unless the loader returns TW_OK, a value that it gave is freed.
+ * load get it, and it is not stored. TW_STALE, which takes return with a value, becomes
+ * TW_LOAD_FAILED. Unless the loader returns TW_OK, a value that it gave is freed.
  */
 typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading);
@@ -271,12 +271,11 @@ struct tw_cache_options {
 	 *
 	 * A get, get_many, acquire or take queues the reload, for an allocation and short locks.
 	 * All return the old value until the new one is there. If the reload fails, the old value
-	 * stays until its deadline. Lookups retry the reload after 1/16 of refresh_after, then 1/8,
-	 * 1/4, and from then on 1/2, or after retry_after. If it returns TW_NOT_FOUND, the old
-	 * value leaves: with TW_CAUSE_REPLACED if negative_expire stores the absence, else with
-	 * TW_CAUSE_EXPLICIT. A set or delete during the reload prevails over it. A new value that
-	 * the cache cannot store is returned to those that wait for it, and the old one leaves with
-	 * TW_CAUSE_EXPLICIT. */
+	 * stays until its deadline, and lookups retry the reload after an eighth of refresh_after.
+	 * If it returns TW_NOT_FOUND, the old value leaves: with TW_CAUSE_REPLACED if
+	 * negative_expire stores the absence, else with TW_CAUSE_EXPLICIT. A set or delete during
+	 * the reload prevails over it. A new value that the cache cannot store is returned to those
+	 * that wait for it, and the old one leaves with TW_CAUSE_EXPLICIT. */
 	tw_duration refresh_after;
 	/* The most reloads that may wait for the pool or run at a time; 0 means 64. At the limit
 	 * lookups queue no reload. */
@@ -286,12 +285,6 @@ struct tw_cache_options {
 	 * limits and in `entries`, and makes room in its turn, where uses before it expired do not
 	 * count. A load that returns TW_NOT_FOUND has not failed, and removes it. */
 	tw_duration stale_if_error;
-	/* How long a key is not loaded after a load that failed. Each failure in a row doubles
-	 * this, up to the cache's lifetime. Takes meanwhile return the expired value
-	 * (stale_if_error) or the status of the failed load, and count as misses. A set or delete
-	 * ends it. Reloads are tried again after this time, too. A failure takes 250 bytes and the
-	 * key for twice the time; each shard remembers 256, and forgets the oldest for another. */
-	tw_duration retry_after;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 

@@ -24,8 +24,8 @@ static bool cache_options_are_valid(const struct tw_cache_options *options)
 	return options->jitter < 1 && options->policy <= TW_POLICY_LRU && options->idle >= 0 &&
 	       options->negative_expire >= 0 && options->shards <= TW_CACHE_SHARDS_MAX &&
 	       options->loaders <= TW_CACHE_LOADERS_MAX && options->refresh_after >= 0 &&
-	       options->stale_if_error >= 0 && options->retry_after >= 0 &&
-	       (options->load || options->refresh_after == 0) && reserved_are_0(options->reserved);
+	       options->stale_if_error >= 0 && (options->load || options->refresh_after == 0) &&
+	       reserved_are_0(options->reserved);
 }
 
 static unsigned options_shards(const struct tw_cache_options *options)

@@ -111,47 +111,17 @@ static __attribute__((noinline)) void loading_make_absence(struct change *change
 	(void)change_make(change, &absence);
 }
 
-/* Returns how long a key pauses after that many failed loads in a row, at least one. */
-static tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)
+/* Between begin and end: the load has failed. Has the key's entry, or NULL, loaded again a while
+ * from now, if it may still be read then. */
+static void loading_retry(const struct change *change) HOLDS(change->shard->lock)
 {
-	/* Without retry_after, a reload that failed is tried again after this part. */
-	enum { FIRST_PART = 16 };
-	bool has_own = cache->options.retry_after > 0;
-	tw_duration first =
-		has_own ? cache->options.retry_after : cache->options.refresh_after / FIRST_PART;
-	tw_duration most = has_own ? cache->expire : cache->options.refresh_after / 2;
-
-	while (--failures > 0 && first < most)
-		first = first <= most / 2 ? first * 2 : most;
-	return first;
-}
-
-/* Between begin and end: the load has failed and is unlisted, and its key, which has that entry or
- * NULL, pauses, if it is to. */
-static void loading_pause(const struct change *change, struct tw_cache_loading *loading)
-	HOLDS(change->shard->lock)
-{
-	const struct tw_cache *cache = change->cache;
+	enum { PART = 8 };
 	struct tw_cache_entry *entry = change->entry;
-	bool is_reloaded =
-		entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > change->now;
-	tw_duration pause;
 
-	if (cache->options.retry_after == 0 && !is_reloaded)
-		return;
-	if (loading->failures < UINT16_MAX)
-		loading->failures++;
-	pause = cache_pause(cache, loading->failures);
-	loading->retry_at = deadline_after(change->now, pause);
-	/* The number of failures outlives the pause, so that the next one is longer. */
-	loading->forget_at = deadline_after(loading->retry_at, pause);
-	if (is_reloaded)
-		time_store(&entry_age(entry)->refresh_at, loading->retry_at);
-	/* A source that was not asked has not failed. */
-	if (loading->began == 0)
-		return;
-	flight_pause(loading, &change->shard->flights);
-	shard_arm(change->shard, shard_tick_of(change->shard, loading->forget_at));
+	if (entry && (entry->kind & ENTRY_AGING))
+		time_store(
+			&entry_age(entry)->refresh_at,
+			deadline_after(change->now, change->cache->options.refresh_after / PART));
 }
 
 /* Between begin and end: stores what was loaded, and takes the load out of the list. */
@@ -168,7 +138,7 @@ static void loading_land(struct change *change, struct tw_cache_loading *loading
 	if (loading->is_refresh)
 		limit_give(&cache->refreshing);
 	if (is_current && load_has_failed(loading->status))
-		loading_pause(change, loading);
+		loading_retry(change);
 	/* The source has another value, or none: the old one must not outlive the answer. */
 	else if (is_current && !is_stored && change->entry)
 		shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT, change->now);
@@ -502,7 +472,7 @@ static struct tw_cache_entry *refresh_find(struct tw_cache *cache, struct shard 
 	struct tw_cache_entry *entry = table_find(shard->table, hash, key, key_size, &slot);
 
 	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
-	    shared_is_closed(&cache->shared) || (loading && loading->state != FLIGHT_PAUSED))
+	    shared_is_closed(&cache->shared) || loading)
 		return NULL;
 	return entry;
 }

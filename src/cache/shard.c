@@ -174,21 +174,11 @@ static tw_duration shard_note_next(struct shard *shard, uint64_t tick)
 	return alarm;
 }
 
-void shard_arm(struct shard *shard, uint64_t tick)
+/* Sets the alarm for that tick, unless it is set to an earlier time. */
+static void shard_arm(struct shard *shard, uint64_t tick) HOLDS(shard->lock)
 {
 	if (tick < shard->armed)
 		(void)tw_alarm_set_at(&shard->alarm, shard_note_next(shard, tick));
-}
-
-/* Returns the first tick at which there is something to do: an examination, or a pause to be
- * forgotten. */
-static uint64_t shard_next_tick(const struct shard *shard)
-{
-	tw_duration forget_at = shard->flights.forget_at;
-	uint64_t filed = expiry_next(&shard->expiry);
-	uint64_t forgotten = forget_at == TW_FOREVER ? filed : shard_tick_of(shard, forget_at);
-
-	return forgotten < filed ? forgotten : filed;
 }
 
 bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
@@ -338,9 +328,8 @@ static bool shard_tidy_filed(struct shard *shard) HOLDS(shard->lock)
 void shard_expire_early(struct shard *shard, tw_duration now)
 {
 	(void)shard_expire_some(shard, shard_tick_by(shard, now));
-	flights_forget(&shard->flights, now);
 	/* The alarm is still set to an earlier time, and sets itself when it runs. */
-	(void)shard_note_next(shard, shard_next_tick(shard));
+	(void)shard_note_next(shard, expiry_next(&shard->expiry));
 }
 
 /* ---- What comes in ---- */
@@ -543,9 +532,8 @@ void shard_expire(void *argument)
 		shard_begin_again(shard);
 		goes_on = shard_expire_some(shard, tick);
 		if (!goes_on) {
-			flights_forget(&shard->flights, now);
 			(void)shard_note_next(shard, EXPIRY_NEVER);
-			shard_arm(shard, shard_next_tick(shard));
+			shard_arm(shard, expiry_next(&shard->expiry));
 		}
 		(void)shard_end(shard);
 	} while (goes_on);

@@ -82,13 +82,8 @@ static enum take_next take_join(struct take *take, struct caller *loader, tw_dur
 		loading =
 			flights_find(&take->shard->flights, take->hash, take->key, take->key_size);
 	take->loading = loading;
-	if (loading && loading->state != FLIGHT_PAUSED)
+	if (loading)
 		return TAKE_WAITS;
-	if (loading && cache->options.retry_after > 0 &&
-	    loading->retry_at > tw_now(cache->shared.wheel)) {
-		take_fail(take, loading->status);
-		return TAKE_ENDS;
-	}
 	take->loading =
 		load_list(cache, take->shard, loader, take->hash, take->key, take->key_size, now);
 	take->status = TW_NO_MEMORY;
@@ -128,11 +123,11 @@ static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->l
 	bool is_closed;
 
 	while (!(is_closed = shared_is_closed(&take->cache->shared)) && in_time &&
-	       loading->state < FLIGHT_PAUSED)
+	       loading->state != FLIGHT_OVER)
 		in_time = flight_wait(loading, &take->shard->lock, until);
-	if (loading->state < FLIGHT_PAUSED && is_closed)
+	if (loading->state != FLIGHT_OVER && is_closed)
 		take->status = TW_CLOSED;
-	else if (loading->state < FLIGHT_PAUSED)
+	else if (loading->state != FLIGHT_OVER)
 		take_time_out(take);
 	else if (load_has_failed(loading->status))
 		take_fail(take, loading->status);

@@ -665,8 +665,6 @@ TEST(inline_and_threads, options_at_the_ends_are_kept_or_refused)
 		{{.negative_expire = INT64_MIN}, TW_INVALID},
 		{{.refresh_after = INT64_MIN, .load = load_nothing}, TW_INVALID},
 		{{.stale_if_error = INT64_MIN}, TW_INVALID},
-		{{.retry_after = TW_FOREVER}, TW_OK},
-		{{.retry_after = INT64_MIN}, TW_INVALID},
 		{{.reserved = {1}}, TW_INVALID},
 		{{.reserved = {0, 1}}, TW_INVALID},
 		{{.reserved = {0, 0, 1}}, TW_INVALID},

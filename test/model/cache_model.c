@@ -234,12 +234,6 @@ void cache_model_end(struct cache_model *model, unsigned epoch)
 	model->epoch++;
 }
 
-/* Returns whether entries stand for absences, or for failures of loads. */
-static bool keeps_absences(const struct tw_cache_options *options)
-{
-	return options->negative_expire > 0 || options->retry_after > 0;
-}
-
 /* ---- Knowledge of a key ---- */
 
 static bool key_is_known(const struct cache_key *key)
@@ -801,7 +795,7 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 	}
 	if (!is_known && host_refusals() == 0)
 		host_fail("a key is not known");
-	if (is_known && !keeps_absences(options) && stats.entries != count)
+	if (is_known && options->negative_expire == 0 && stats.entries != count)
 		host_fail("%llu are there, not %llu", (unsigned long long)stats.entries,
 			  (unsigned long long)count);
 	if ((options->max_entries && count > options->max_entries) ||
@@ -864,7 +858,7 @@ void cache_model_check_stats(struct cache_model *model)
 	(void)tw_cache_get_stats(model->cache, &stats);
 	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
 		left += stats.removed[i];
-		if (model->is_alone && !keeps_absences(&model->options))
+		if (model->is_alone && model->options.negative_expire == 0)
 			check_equal_counts("removed", stats.removed[i], model->removed[i]);
 	}
 	/* The wheel may be removing some right now. */
@@ -914,7 +908,7 @@ void cache_model_close(struct cache_model *model, uint64_t inserts)
 			host_fail("adopted value %llu was not freed",
 				  (unsigned long long)value->number);
 	}
-	if (inserts > 0 && is_reported && !keeps_absences(&model->options))
+	if (inserts > 0 && is_reported && model->options.negative_expire == 0)
 		check_equal_counts("calls of on_remove", model->reported, inserts);
 	for (unsigned i = 0; i < model->ask_count; i++)
 		if (model->asks[i].reported != !model->asks[i].is_refused)

@@ -106,10 +106,9 @@ static void check_status(struct key_call *take, enum tw_status status, bool is_l
 	bool may_be_overtaken =
 		!model->is_alone && key->loads > 1 && key->puts_begun + key->deletes_begun > 0;
 	/* Without memory, and on a stopped wheel, loads fail by themselves. */
-	bool has_failed =
-		then->outcome == CACHE_FAILED || key->failures > then->failures ||
-		((model->options.retry_after > 0 || may_be_overtaken) && key->failures > 0) ||
-		host_refusals() > 0 || model->wheel_is_stopped;
+	bool has_failed = then->outcome == CACHE_FAILED || key->failures > then->failures ||
+			  (may_be_overtaken && key->failures > 0) || host_refusals() > 0 ||
+			  model->wheel_is_stopped;
 	bool may_be = true;
 
 	switch ((int)status) {

@@ -219,8 +219,6 @@ static void draw_loads(void)
 	if (sim_draw(3) == 0)
 		options->stale_if_error = draw_between(1, DRAW_ONE_OF(1, 10, 100) * world.interval);
 	if (sim_draw(3) == 0)
-		options->retry_after = draw_between(1, DRAW_ONE_OF(1, 10) * world.interval);
-	if (sim_draw(3) == 0)
 		return;
 	options->load = cache_model_load;
 	options->load_context = model;
@@ -445,10 +443,10 @@ void cache_world_describe(void)
 	       (long long)options->idle, (long long)options->negative_expire,
 	       options->on_remove ? "on_remove" : "no listener", world.users, world.calls);
 	printf("   %s keys are loaded, %u at a time; refresh_after %lld, "
-	       "max_refreshing %u, stale_if_error %lld, retry_after %lld\n",
+	       "max_refreshing %u, stale_if_error %lld\n",
 	       world.model.loads_all ? "all" : "some", options->loaders,
 	       (long long)options->refresh_after, options->max_refreshing,
-	       (long long)options->stale_if_error, (long long)options->retry_after);
+	       (long long)options->stale_if_error);
 }
 
 void cache_world_idle(void *argument, int64_t now, int64_t next)
