@@ -3,13 +3,13 @@
  * The worker pool is a set of threads that do jobs, which the owner hands over in batches.
  *
  * Invariants:
- *   a job is claimed once, by the thread that takes it out of a batch, under the batch's lock
- *   a worker fills its own batch, and only when all jobs in it are claimed
+ *   a job is claimed once, by the worker that takes it out of a batch, under the batch's lock
+ *   a worker fills its own batch, and only when all jobs in it are claimed; it claims from others'
+ *     batches under the pool's lock alone
  *   all jobs of a batch are of one wait group; at most two groups have unfinished jobs
  *   for each group, the jobs submitted are not fewer than those finished
  *   `sleepers` has the workers that are asleep; one falls asleep only while no job waits
  *   while jobs wait, a worker is on its way to them, or all workers are busy
- *   `threads` is the number of slots that are taken, and at most `most`
  *
  * Which calls may run together: worker_pool_submit() by one thread, all others by any number of
  * threads, with all workers and the watcher. Before worker_pool_destroy() all other calls must have
@@ -20,23 +20,22 @@
  * the next timer of the batch, and link.previous of its first timer leads to the first timer of the
  * next batch. So a lock held for a few instructions passes 32 jobs.
  *
- * A worker takes a batch; then it claims the jobs one by one, and so may all other workers. One
- * that finds no batch in the lanes helps wherever a job is left. And each time that a worker needs
- * a new batch, it looks first at one other worker's: if no job of it was claimed since the last
- * look, a task holds its worker up, and the jobs behind it come before a new batch. So a slow task
- * delays itself alone. (One batch shared by all would be simpler, but costs a third more for each
- * short task: its timers and its lock go from processor to processor.)
+ * A worker takes a batch; then it claims the jobs one by one. One that finds no batch in the lanes
+ * claims a job wherever one is left. And each time that a worker needs a new batch, it looks first
+ * at one other worker's: if no job of it was claimed since the last look, a task holds its worker
+ * up, and the jobs behind it come before a new batch. So a slow task delays itself alone. (One
+ * batch shared by all would be simpler, but costs a third more for each short task: its timers and
+ * its lock go from processor to processor.)
  *
- * Orders. All is read and written under a lock, except
- *   `next`: its worker fills an empty batch without the batch's lock. A filling's release publishes
- *     the jobs to workers that look for one, and a claim's release that claim to the next filling
- *   `finished`: the worker's release publishes what a task did to the waiter, which acquires it
+ * Orders. All is read and written under a lock, except `finished`: the worker's release publishes
+ * what a task did to the waiter, which acquires it. A batch's `next` is also looked at without the
+ * batch's lock.
  *
- * Waking. A batch that is submitted wakes one worker. A worker that fills its batch, or helps,
- * wakes another one if it leaves jobs there. So as many workers wake as there are jobs, and none
- * for jobs that are done by then. Batches are filled under the pool's lock, under which a worker
- * looks at all of them before it sleeps: it sees the jobs, or the filler sees it asleep. The worker
- * that became idle last is woken first: those that are not needed stay asleep.
+ * Waking. A batch that is submitted wakes one worker. A worker that finds a job wakes another one
+ * if it leaves jobs behind that. So as many workers wake as there are jobs, and none for jobs that
+ * are done by then. Batches are filled under the pool's lock, under which a worker looks at all of
+ * them before it sleeps: it sees the jobs, or the filler sees it asleep. The worker that became
+ * idle last is woken first: those that are not needed stay asleep.
  *
  * Lanes. There are two lanes of batches: jobs that have just become due, and bulk, which may be a
  * million jobs. The next batch is a prompt one if there is one, so that a crowd delays later jobs
@@ -60,9 +59,8 @@
  * workers more may run.
  *
  * A worker that has been idle for 10 s ends, unless as many as at the start are left. Its
- * statistics lie on its stack; at its end it adds them to the sums of those before it. Then another
- * worker may take the slot, with the batch and the counts of finished jobs. A thread that ends
- * joins the one that ended before it.
+ * statistics lie on its stack; at its end it adds them to the sums of those before it. The watcher
+ * joins it; then another worker may take the slot, with the batch and the counts of finished jobs.
  */
 #include "worker_pool.h"
 
@@ -97,7 +95,8 @@ static const tw_duration long_pause = 5 * TW_MILLISECOND;
 struct batch {
 	struct own_lock lock;
 	uint8_t wait_group;
-	_Atomic(struct timer *) next; /* the first job that is not claimed, or NULL */
+	/* The first job that is not claimed, or NULL. */
+	_Atomic(struct timer *) next;
 };
 
 /* A worker slot, and the thread that works in it, if there is one. */
@@ -107,10 +106,10 @@ struct worker {
 	/* The pool's creator's, then the watcher's. */
 	struct thread thread;
 	/* Any thread, under the lock. */
-	bool is_taken; /* a thread works in the slot, or is about to leave it */
-	bool is_asleep;
-	struct list link;    /* in the pool's `sleepers` while asleep */
-	pthread_cond_t wake; /* signalled after is_asleep was cleared */
+	bool is_taken;       /* until its thread is joined */
+	bool has_left;       /* the thread is to be joined */
+	struct list link;    /* in the pool's `sleepers` while asleep, or alone */
+	pthread_cond_t wake; /* signalled after it was taken out there */
 	/* Any thread, under the lock of the sums. NULL while no thread has any. */
 	const struct job_thread *counts;
 	/* Filled by the worker, emptied by all. */
@@ -149,10 +148,8 @@ struct worker_pool {
 	pthread_cond_t watch; /* the watcher waits for news */
 	bool is_watched;      /* it has to know when jobs wait and no worker sleeps */
 	uint64_t rests;       /* how often a worker has fallen asleep */
-	size_t threads;       /* slots that are taken */
+	size_t slots;         /* that have had a worker */
 	size_t live;          /* workers that are not ending */
-	bool has_left;
-	struct thread left; /* the thread that ended last; it is to be joined */
 	bool ending;
 	uint64_t group; /* the number of wait groups begun; submitted jobs count in it */
 	uint64_t submitted[PARITIES]; /* jobs since the pool's begin, by the group's parity */
@@ -160,9 +157,6 @@ struct worker_pool {
 	/* Any thread, under this lock, which is never taken with the other. */
 	_Alignas(CACHE_LINE) pthread_mutex_t sums_lock;
 	struct job_sums ended; /* the sums of ended workers */
-	/* Written under the lock, read by any thread. */
-	_Alignas(CACHE_LINE) atomic_bool has_sleepers; /* or is watched */
-	atomic_size_t slots;                           /* that have had a worker */
 	struct worker workers[];
 };
 
@@ -190,24 +184,16 @@ static struct timer *timer_or_null(struct list *link)
 	return link ? timer_of_link(link) : NULL;
 }
 
-static size_t worker_pool_slots(const struct worker_pool *pool)
-{
-	/* relaxed: a slot is zeroed at first, and has no job; a thread that must see it has the
-	 * lock. */
-	return atomic_load_explicit(&pool->slots, memory_order_relaxed);
-}
-
 /* ---- Batches ---- */
 
 /* Returns the next job, or NULL. Others may claim it meanwhile. */
 static inline struct timer *batch_next(const struct batch *batch)
 {
-	/* acquire: sees the jobs, or that all claims are over; pairs with the stores in
-	 * batch_claim() and batch_fill(). */
-	return atomic_load_explicit(&batch->next, memory_order_acquire);
+	/* relaxed: the lock that the caller has, or takes before it touches the job, orders it. */
+	return atomic_load_explicit(&batch->next, memory_order_relaxed);
 }
 
-/* Claims the next job. Returns NULL if there is none. */
+/* Claims the next job, whose link leads to the one behind it. Returns NULL if there is none. */
 static inline struct timer *batch_claim(struct batch *batch)
 {
 	struct timer *timer;
@@ -224,8 +210,8 @@ static inline struct timer *batch_claim(struct batch *batch)
 			prefetch_to_read(next + 1);
 		}
 		timer->wait_group = batch->wait_group;
-		/* release: pairs with batch_next() in the worker that fills the batch again. */
-		atomic_store_explicit(&batch->next, next, memory_order_release);
+		/* relaxed: as in batch_next(). */
+		atomic_store_explicit(&batch->next, next, memory_order_relaxed);
 	}
 	own_lock_let_go(&batch->lock);
 	return timer;
@@ -235,8 +221,8 @@ static inline struct timer *batch_claim(struct batch *batch)
 static void batch_fill(struct batch *batch, struct timer *first)
 {
 	batch->wait_group = first->wait_group;
-	/* release: publishes the jobs; pairs with batch_next(). */
-	atomic_store_explicit(&batch->next, first, memory_order_release);
+	/* relaxed: as in batch_next(). */
+	atomic_store_explicit(&batch->next, first, memory_order_relaxed);
 }
 
 /* ---- Wait groups ---- */
@@ -246,7 +232,7 @@ static uint64_t worker_pool_unfinished(const struct worker_pool *pool, uint64_t 
 {
 	uint64_t unfinished = pool->submitted[group % PARITIES];
 
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+	for (size_t i = 0; i < pool->slots; i++)
 		/* ordered: sees what the tasks did that worker_do() has counted. */
 		unfinished -= counter_read_ordered(&pool->workers[i].finished[group % PARITIES]);
 	return unfinished;
@@ -280,42 +266,20 @@ bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline)
 
 /* ---- Sleep and wake ---- */
 
-/* Under the lock, as the next two. */
-static void worker_pool_note_sleepers(struct worker_pool *pool)
-{
-	/* relaxed: a worker that looks has jobs of a batch that was filled, under the lock, after
-	 * this. */
-	atomic_store_explicit(&pool->has_sleepers,
-			      pool->is_watched || !list_is_empty(&pool->sleepers),
-			      memory_order_relaxed);
-}
-
-static void worker_set_asleep(struct worker *worker, bool asleep)
-{
-	if (worker->is_asleep == asleep)
-		return;
-	worker->is_asleep = asleep;
-	if (asleep)
-		list_append(&worker->pool->sleepers, &worker->link);
-	else
-		list_remove(&worker->link);
-	worker_pool_note_sleepers(worker->pool);
-}
-
 /* Wakes the worker that fell asleep last. Returns false if there is none; then it wakes the
- * watcher, if that has to know. */
+ * watcher, if that has to know. Under the lock. */
 static bool worker_pool_wake(struct worker_pool *pool)
 {
 	struct worker *worker = list_entry(pool->sleepers.previous, struct worker, link);
 
 	if (!list_is_empty(&pool->sleepers)) {
-		worker_set_asleep(worker, false);
+		list_remove(&worker->link);
+		list_init(&worker->link);
 		pthread_cond_signal(&worker->wake);
 		return true;
 	}
 	if (pool->is_watched) {
 		pool->is_watched = false;
-		worker_pool_note_sleepers(pool);
 		pthread_cond_signal(&pool->watch);
 	}
 	return false;
@@ -326,7 +290,7 @@ static bool worker_pool_has_jobs(const struct worker_pool *pool)
 {
 	bool has_jobs = pool->lanes[JOB_LANE_PROMPT].first || pool->lanes[JOB_LANE_BULK].first;
 
-	for (size_t i = 0; !has_jobs && i < worker_pool_slots(pool); i++)
+	for (size_t i = 0; !has_jobs && i < pool->slots; i++)
 		has_jobs = batch_next(&pool->workers[i].batch);
 	return has_jobs;
 }
@@ -359,102 +323,94 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 
 /* ---- A worker ---- */
 
-/* Fills the worker's batch from a lane: from the bulk lane last, but now and then first. Returns
- * false if no batch waits. */
-static bool worker_take_batch(struct worker *worker)
+/* Claims a job of the worker looked at last, if none was claimed there since. Else it looks at the
+ * next worker. Under the lock, as the next two. */
+static struct timer *worker_help_next(struct worker *worker)
+{
+	struct worker_pool *pool = worker->pool;
+	struct batch *batch = &pool->workers[worker->victim].batch;
+	struct timer *timer = NULL;
+
+	if (batch_next(batch) == worker->seen)
+		timer = batch_claim(batch);
+	if (!timer) {
+		worker->victim = (worker->victim + 1) % pool->slots;
+		batch = &pool->workers[worker->victim].batch;
+	}
+	worker->seen = batch_next(batch);
+	return timer;
+}
+
+/* Fills the worker's batch if one waits in a lane: from the bulk lane last, but now and then
+ * first. */
+static void worker_take_batch(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
 	struct lane *lane = &pool->lanes[JOB_LANE_PROMPT];
 	struct lane *bulk = &pool->lanes[JOB_LANE_BULK];
-	struct timer *first;
 
-	pthread_mutex_lock(&pool->lock);
 	if (bulk->first && (!lane->first || pool->batches_taken % BULK_SHARE == 0))
 		lane = bulk;
-	first = lane->first;
-	if (first) {
-		lane->first = timer_or_null(first->link.previous);
-		pool->batches_taken++;
-		batch_fill(&worker->batch, first);
-		if (first->batch_size > 1)
-			(void)worker_pool_wake(pool);
-	}
-	pthread_mutex_unlock(&pool->lock);
-	return first != NULL;
+	if (!lane->first)
+		return;
+	batch_fill(&worker->batch, lane->first);
+	lane->first = timer_or_null(lane->first->link.previous);
+	pool->batches_taken++;
 }
 
-/* Claims a job of another worker, and wakes a worker, if one sleeps, for what that leaves. */
-static struct timer *worker_help(struct worker *worker)
-{
-	struct timer *timer = batch_claim(&worker->batch);
-
-	/* Without a job nothing else of the slot is read: another thread may be taking it.
-	 * relaxed: see worker_pool_note_sleepers(). */
-	if (timer && batch_next(&worker->batch) &&
-	    atomic_load_explicit(&worker->pool->has_sleepers, memory_order_relaxed)) {
-		pthread_mutex_lock(&worker->pool->lock);
-		(void)worker_pool_wake(worker->pool);
-		pthread_mutex_unlock(&worker->pool->lock);
-	}
-	return timer;
-}
-
-/* Claims a job of the worker looked at last, if none was claimed there since. Else it looks at the
- * next worker. */
-static struct timer *worker_help_next(struct worker *worker)
+/* Finds a job where the worker's batch is empty, and wakes another worker for those behind it.
+ * Returns NULL if no job waits. */
+static struct timer *worker_find_job(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
-	struct worker *victim = &pool->workers[worker->victim];
-	struct timer *timer = NULL;
+	struct timer *timer = worker_help_next(worker);
 
-	if (batch_next(&victim->batch) == worker->seen)
-		timer = worker_help(victim);
 	if (!timer) {
-		worker->victim = (worker->victim + 1) % worker_pool_slots(pool);
-		victim = &pool->workers[worker->victim];
+		worker_take_batch(worker);
+		timer = batch_claim(&worker->batch);
 	}
-	worker->seen = batch_next(&victim->batch);
+	for (size_t i = 0; !timer && i < pool->slots; i++)
+		timer = batch_claim(&pool->workers[i].batch);
+	if (timer && timer->link.next)
+		(void)worker_pool_wake(pool);
 	return timer;
 }
 
 /* Claims the next job. Returns NULL if there is none. */
 static inline struct timer *worker_next_job(struct worker *worker)
 {
-	struct worker_pool *pool = worker->pool;
 	struct timer *timer = batch_claim(&worker->batch);
 
-	if (!timer)
-		timer = worker_help_next(worker);
-	while (!timer && worker_take_batch(worker))
-		timer = batch_claim(&worker->batch);
-	for (size_t i = 0; !timer && i < worker_pool_slots(pool); i++)
-		timer = worker_help(&pool->workers[i]);
+	if (timer)
+		return timer;
+	pthread_mutex_lock(&worker->pool->lock);
+	timer = worker_find_job(worker);
+	pthread_mutex_unlock(&worker->pool->lock);
 	return timer;
 }
 
-/* Sleeps until there may be jobs. Returns false if the worker is to end. */
-static bool worker_sleep(struct worker *worker, struct timer_bin *bin)
+/* Sleeps until there is a job, and claims it. Returns NULL if the worker is to end. */
+static struct timer *worker_wait_for_job(struct worker *worker, struct timer_bin *bin)
 {
 	struct worker_pool *pool = worker->pool;
 	tw_duration end = clock_read_real(CLOCK_MONOTONIC) + idle_time;
 	bool in_time = true;
-	bool stays;
+	struct timer *timer;
 
 	job_flush(pool->target, bin);
 	pthread_mutex_lock(&pool->lock);
 	worker_pool_wake_waiters(pool);
-	if (!worker_pool_has_jobs(pool)) {
-		worker_set_asleep(worker, true);
+	while (!(timer = worker_find_job(worker)) && !pool->ending &&
+	       (in_time || pool->live <= pool->least)) {
+		list_append(&pool->sleepers, &worker->link);
 		pool->rests++;
-	}
-	while (worker->is_asleep && !pool->ending && (in_time || pool->live <= pool->least))
 		in_time = condition_wait(&worker->wake, &pool->lock,
 					 pool->live > pool->least ? end : TW_FOREVER);
-	stays = !worker->is_asleep;
-	worker_set_asleep(worker, false);
-	pool->live -= !stays;
+		list_remove(&worker->link);
+	}
+	pool->live -= !timer;
 	pthread_mutex_unlock(&pool->lock);
-	return stays;
+	return timer;
 }
 
 /* Does the job. */
@@ -482,10 +438,9 @@ static __attribute__((noinline)) void worker_do_jobs(struct worker *worker,
 {
 	struct timer *timer;
 
-	do {
-		while ((timer = worker_next_job(worker)))
-			worker_do(worker, timer, counts);
-	} while (worker_sleep(worker, counts->bin));
+	while ((timer = worker_next_job(worker)) ||
+	       (timer = worker_wait_for_job(worker, counts->bin)))
+		worker_do(worker, timer, counts);
 }
 
 /* Sets where the worker's statistics lie. With NULL it adds them to those of ended workers. */
@@ -500,49 +455,36 @@ static void worker_set_counts(struct worker *worker, const struct job_thread *co
 	pthread_mutex_unlock(&pool->sums_lock);
 }
 
-/* Takes the first free slot. There must be one. */
+/* Takes the first free slot. Returns NULL if there is none. */
 static struct worker *worker_enter(struct worker_pool *pool)
 {
 	struct worker *worker = pool->workers;
 
 	pthread_mutex_lock(&pool->lock);
-	while (worker->is_taken)
+	while (worker < pool->workers + pool->slots && worker->is_taken)
 		worker++;
-	worker->is_taken = true;
-	pool->threads++;
-	pool->live++;
-	if (worker == &pool->workers[worker_pool_slots(pool)]) {
-		worker->pool = pool;
-		condition_init(&worker->wake);
-		/* relaxed: see worker_pool_slots(). */
-		atomic_fetch_add_explicit(&pool->slots, 1, memory_order_relaxed);
+	if (worker == pool->workers + pool->most) {
+		worker = NULL;
+	} else {
+		if (!worker->pool) {
+			worker->pool = pool;
+			condition_init(&worker->wake);
+			pool->slots++;
+		}
+		worker->is_taken = true;
+		pool->live++;
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return worker;
 }
 
-/* Leaves the slot, as the thread's last step, and joins the thread that has left before it. At the
- * pool's end all slots stay as they are: the thread that ends the pool joins the others. */
+/* Leaves the slot, as the thread's last step. */
 static void worker_leave(struct worker *worker)
 {
-	struct worker_pool *pool = worker->pool;
-	struct thread left;
-	bool joins = false;
-
-	pthread_mutex_lock(&pool->lock);
-	if (!pool->ending) {
-		joins = pool->has_left;
-		left = pool->left;
-		pool->has_left = true;
-		pool->left.id = pthread_self();
-		worker->is_taken = false;
-		pool->threads--;
-		/* The pool may grow again. */
-		pthread_cond_signal(&pool->watch);
-	}
-	pthread_mutex_unlock(&pool->lock);
-	if (joins)
-		thread_join(&left);
+	pthread_mutex_lock(&worker->pool->lock);
+	worker->has_left = true;
+	pthread_cond_signal(&worker->pool->watch);
+	pthread_mutex_unlock(&worker->pool->lock);
 }
 
 static void *worker_run(void *argument)
@@ -562,13 +504,15 @@ static void *worker_run(void *argument)
 	return NULL;
 }
 
-/* Starts one more worker. There must be a free slot. Returns 0 or an errno value. */
+/* Starts one more worker. Returns 0 or an errno value. */
 static int worker_pool_start_worker(struct worker_pool *pool)
 {
 	struct worker *worker = worker_enter(pool);
 	char role[12];
 	int error;
 
+	if (!worker)
+		return EAGAIN;
 	snprintf(role, sizeof(role), "%d", (int)(worker - pool->workers));
 	error = thread_start(&worker->thread, worker_run, worker, pool->target->name, role,
 			     &pool->setup);
@@ -576,7 +520,6 @@ static int worker_pool_start_worker(struct worker_pool *pool)
 		return 0;
 	pthread_mutex_lock(&pool->lock);
 	worker->is_taken = false;
-	pool->threads--;
 	pool->live--;
 	pthread_mutex_unlock(&pool->lock);
 	return error;
@@ -588,12 +531,11 @@ static int worker_pool_start_worker(struct worker_pool *pool)
  * woken when they do. Under the lock. */
 static bool worker_pool_lacks_worker(struct worker_pool *pool)
 {
-	bool may_grow = !pool->ending && pool->threads < pool->most;
+	bool may_grow = !pool->ending && pool->live < pool->most;
 	bool lacks_worker =
 		may_grow && list_is_empty(&pool->sleepers) && worker_pool_has_jobs(pool);
 
 	pool->is_watched = may_grow && !lacks_worker;
-	worker_pool_note_sleepers(pool);
 	return lacks_worker;
 }
 
@@ -617,9 +559,30 @@ static size_t worker_pool_running(const struct worker_pool *pool)
 {
 	size_t running = 0;
 
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+	for (size_t i = 0; i < pool->slots; i++)
 		running += thread_is_running(&pool->workers[i].thread);
 	return running;
+}
+
+/* Joins threads that have left, so that their slots are free. Under the lock, which it lets go
+ * meanwhile. */
+static void worker_pool_join_left(struct worker_pool *pool)
+{
+	size_t i = 0;
+
+	while (i < pool->slots) {
+		struct worker *worker = &pool->workers[i++];
+
+		if (!worker->has_left)
+			continue;
+		pthread_mutex_unlock(&pool->lock);
+		thread_join(&worker->thread);
+		pthread_mutex_lock(&pool->lock);
+		worker->has_left = false;
+		worker->is_taken = false;
+		/* Others may have left meanwhile. */
+		i = 0;
+	}
 }
 
 static void *worker_pool_watch(void *argument)
@@ -633,9 +596,11 @@ static void *worker_pool_watch(void *argument)
 
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
-		bool lacks_worker = worker_pool_lacks_still(pool, pause);
+		bool lacks_worker;
 		bool runs_few;
 
+		worker_pool_join_left(pool);
+		lacks_worker = worker_pool_lacks_still(pool, pause);
 		waited = lacks_worker && taken == pool->batches_taken ? waited + pause : 0;
 		taken = pool->batches_taken;
 		pthread_mutex_unlock(&pool->lock);
@@ -664,17 +629,15 @@ void worker_pool_end_threads(struct worker_pool *pool)
 	(void)worker_pool_wait_until(pool, TW_FOREVER);
 	pthread_mutex_lock(&pool->lock);
 	pool->ending = true;
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+	for (size_t i = 0; i < pool->slots; i++)
 		pthread_cond_signal(&pool->workers[i].wake);
 	pthread_cond_signal(&pool->watch);
 	pthread_mutex_unlock(&pool->lock);
 	if (pool->has_watcher)
 		thread_join(&pool->watcher);
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+	for (size_t i = 0; i < pool->slots; i++)
 		if (pool->workers[i].is_taken)
 			thread_join(&pool->workers[i].thread);
-	if (pool->has_left)
-		thread_join(&pool->left);
 }
 
 /* Returns the bytes of a pool of `most` workers. */
@@ -686,7 +649,7 @@ static size_t worker_pool_size(size_t most)
 void worker_pool_destroy(struct worker_pool *pool)
 {
 	worker_pool_end_threads(pool);
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+	for (size_t i = 0; i < pool->slots; i++)
 		pthread_cond_destroy(&pool->workers[i].wake);
 	pthread_cond_destroy(&pool->watch);
 	pthread_cond_destroy(&pool->group_begins);
@@ -736,7 +699,8 @@ void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
 {
 	pthread_mutex_lock(&pool->sums_lock);
 	*sums = pool->ended;
-	for (size_t i = 0; i < worker_pool_slots(pool); i++)
+	/* A slot that had no worker yet is zeroed. */
+	for (size_t i = 0; i < pool->most; i++)
 		if (pool->workers[i].counts)
 			job_sums_add(sums, pool->workers[i].counts);
 	pthread_mutex_unlock(&pool->sums_lock);

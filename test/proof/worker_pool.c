@@ -176,7 +176,9 @@ static void *filler_run(void *argument)
 	for (int i = 0; i < 2; i++) {
 		struct job_batches batches = {0};
 
+		pthread_mutex_lock(&pool->lock);
 		batch_fill(&worker->batch, timers_give(&batches, 2 * i, 2));
+		pthread_mutex_unlock(&pool->lock);
 		batch_empty(worker);
 	}
 	return NULL;
@@ -185,15 +187,18 @@ static void *filler_run(void *argument)
 static void *helper_run(void *argument)
 {
 	for (int i = 0; i < 2; i++) {
-		struct timer *timer = batch_claim(&((struct worker *)argument)->batch);
+		struct timer *timer;
 
+		pthread_mutex_lock(&pool->lock);
+		timer = batch_claim(&((struct worker *)argument)->batch);
+		pthread_mutex_unlock(&pool->lock);
 		if (timer)
 			(void)job_finish(&target, timer, NULL);
 	}
 	return NULL;
 }
 
-/* The worker fills its batch as worker_take_batch() does. */
+/* The worker fills its batch as worker_find_job() does. */
 static void *first_run(void *argument)
 {
 	struct worker *worker = argument;
@@ -210,12 +215,7 @@ static void *first_run(void *argument)
 /* This worker ends when it has done a job. */
 static void *sleeper_run(void *argument)
 {
-	struct worker *worker = argument;
-	struct timer *timer;
-
-	while (!(timer = worker_next_job(worker)))
-		(void)worker_sleep(worker, NULL);
-	(void)job_finish(&target, timer, NULL);
+	(void)job_finish(&target, worker_wait_for_job(argument, NULL), NULL);
 	return NULL;
 }
 
