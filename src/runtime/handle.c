@@ -37,7 +37,7 @@ static bool handle_table_begin_chunk(void *argument, struct chunk *chunk)
 		return false;
 	/* relaxed: published with the chunk. */
 	atomic_store_explicit(&chunk->floor, 1, memory_order_relaxed);
-	/* release: publishes the chunk; pairs with the acquire in handle_numbered(). */
+	/* release: publishes the chunk; pairs with the acquire in handle_chunk(). */
 	atomic_store_explicit(&table->chunks[chunk->number], chunk, memory_order_release);
 	return true;
 }
@@ -140,7 +140,7 @@ uint64_t handle_table_end(const struct handle_table *table)
 {
 	uint64_t end = 0;
 
-	while (handle_numbered(table, end))
+	while (handle_chunk(table, end))
 		end += CHUNK_NUMBERS;
 	return end;
 }
@@ -151,7 +151,7 @@ static bool handle_scan_seek(struct handle_table *table, struct handle_scan *sca
 {
 	while (scan->used == 0 && scan->number < scan->end && scan->looks > 0) {
 		size_t number = scan->number % CHUNK_NUMBERS;
-		const struct chunk *chunk = chunk_of(handle_numbered(table, scan->number));
+		const struct chunk *chunk = handle_chunk(table, scan->number);
 		struct chunk_used used = slab_find_used(&table->slab, chunk, number);
 		size_t looks;
 
@@ -167,10 +167,12 @@ struct alarm *handle_next(struct handle_table *table, struct handle_scan *scan)
 {
 	while (handle_scan_seek(table, scan)) {
 		unsigned skipped = (unsigned)__builtin_ctzll(scan->used);
-		struct alarm *alarm = handle_numbered(table, scan->number + skipped);
+		uint64_t number = scan->number + skipped;
+		struct alarm *alarm = chunk_block(handle_chunk(table, number), sizeof(*alarm),
+						  number % CHUNK_NUMBERS);
 
 		scan->used = scan->used >> skipped >> 1;
-		scan->number += skipped + 1;
+		scan->number = number + 1;
 		/* No other thread frees it meanwhile. */
 		if (alarm_is_filed(alarm))
 			return alarm;

@@ -37,14 +37,11 @@ void handle_free(struct handle_table *table, struct slab_bin *bin, struct alarm 
  * block in the chunk. */
 enum { HANDLE_INDEX_BITS = 28, HANDLES_A_PAGE = CHUNK_PAGE / sizeof(struct alarm) };
 
-/* Returns the handle of that number, or NULL where no chunk has it. */
-static inline struct alarm *handle_numbered(const struct handle_table *table, size_t number)
+/* Returns the chunk that has the handle of that number, or NULL. */
+static inline const struct chunk *handle_chunk(const struct handle_table *table, size_t number)
 {
 	/* acquire: sees the chunk; pairs with the release in handle_table_begin_chunk(). */
-	const struct chunk *chunk =
-		atomic_load_explicit(&table->chunks[number / CHUNK_NUMBERS], memory_order_acquire);
-
-	return chunk ? chunk_block(chunk, sizeof(struct alarm), number % CHUNK_NUMBERS) : NULL;
+	return atomic_load_explicit(&table->chunks[number / CHUNK_NUMBERS], memory_order_acquire);
 }
 
 /* Any thread: returns the handle of an id, maybe another timer's by now, or NULL if the id is no
@@ -52,12 +49,13 @@ static inline struct alarm *handle_numbered(const struct handle_table *table, si
 static inline struct alarm *handle_find(const struct handle_table *table, uint64_t id)
 {
 	size_t number = (size_t)(id & (((uint64_t)1 << HANDLE_INDEX_BITS) - 1));
+	const struct chunk *chunk = handle_chunk(table, number);
 
-	if (id >> HANDLE_INDEX_BITS == 0 ||
+	if (!chunk || id >> HANDLE_INDEX_BITS == 0 ||
 	    number % CHUNK_NUMBERS < CHUNK_FIRST * CHUNK_PAGE_BLOCKS ||
 	    number % CHUNK_PAGE_BLOCKS >= HANDLES_A_PAGE)
 		return NULL;
-	return handle_numbered(table, number);
+	return chunk_block(chunk, sizeof(struct alarm), number % CHUNK_NUMBERS);
 }
 
 /* Returns the generation that an id has. */

@@ -131,11 +131,11 @@ static void judge(const struct judged *row)
 		size_t count = cut(i ? row->not_called : row->called, text, words);
 
 		for (size_t k = 0; k < count; k++) {
-			char *equals = strchr(words[k], '=');
+			const char *equals = strchr(words[k], '=');
 			const char *host = equals ? words[k] : "a";
 
 			if (equals)
-				*equals = '\0';
+				text[equals - text] = '\0';
 			if (allows(row->allow, row->deny, host, equals ? equals + 1 : words[k]) ==
 			    i)
 				fail_msg("allow %s, deny %s: %s at %s", row->allow, row->deny, host,
