@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reserved.h"
+#include "base/status.h"
 
 enum {
 	LOADERS_DEFAULT = 2,

@@ -15,8 +15,8 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/counter.h"
+#include "base/event_count.h"
 #include "base/inbox.h"
-#include "base/waiting.h"
 #include "cron/cron_search.h"
 #include "wheel/timer.h"
 

@@ -17,8 +17,8 @@
 #include <timingwheel/timingwheel.h>
 
 #include "base/clock.h"
+#include "base/event_count.h"
 #include "base/slab.h"
-#include "base/waiting.h"
 
 struct alarm;
 struct drain;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "outbox.h"
-
 #include <errno.h>
 #include <stdio.h>
+
+#include "owner_state.h"
 
 static enum tw_status outbox_init_pool(struct outbox *outbox, const struct tw_options *options)
 {

@@ -7,7 +7,7 @@
 
 #include "ask.h"
 #include "base/metric.h"
-#include "base/reserved.h"
+#include "base/status.h"
 #include "base/thread.h"
 
 enum { DEFAULT_QUEUE_CAPACITY = 8192, DEFAULT_WORKERS = 2, DEFAULT_MAX_WORKERS = 64 };

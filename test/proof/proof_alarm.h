@@ -24,7 +24,7 @@
 
 void *calloc(size_t count, size_t size);
 
-#include "base/waiting.c"
+#include "base/event_count.c"
 #include "runtime/alarm.c"
 #include "runtime/handle.c"
 #include "runtime/keyless.c"

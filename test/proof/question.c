@@ -17,7 +17,6 @@
 #include "base/clock.c"
 #include "base/thread.c"
 #include "base/event_count.c"
-#include "base/waiting.c"
 #include "runtime/command_queue.c"
 
 #define EACH 1

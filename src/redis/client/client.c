@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reserved.h"
+#include "base/status.h"
 #include "record.h"
 #include "recurrence.h"
 #include "redis/wire/tls.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reserved.h"
+#include "base/status.h"
 #include "client.h"
 #include "record.h"
 

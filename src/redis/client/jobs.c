@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/reserved.h"
+#include "base/status.h"
 
 static const tw_duration lease_min = 10 * TW_MILLISECOND;
 static const tw_duration lease_max = 24 * TW_HOUR;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/reserved.h"
+#include "base/status.h"
 #include "redis/wire/settings.h"
 
 enum { DEFAULT_ATTEMPTS = 25 };

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reserved.h"
+#include "base/status.h"
 
 enum { DEFAULT_PORT = 6379, SENTINEL_PORT = 26379, DATABASE_MAX = 65535 };
 enum { UNIX_PATH_MAX = 107, NAME_SIZE = 32 };

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/reserved.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "worker.h"
 
