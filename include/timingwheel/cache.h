@@ -151,11 +151,11 @@ typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key
 /*
  * Frees an adopted value, exactly once, after the value's last reader.
  *
- * Any call that stores, removes or loads calls it, also one for another key, and so do the wheel's
- * threads. Of the others only tw_cache_entry_release does, for the last pin. So it may run while
- * the program holds a lock around a call on the cache: it must not wait for such a lock. It may pin
- * and release entries. A value whose last pin it releases is freed after it has returned, by the
- * same thread: values may pin other entries, in chains of any length.
+ * Any call on the cache may call it, also one for another key, and so do the wheel's threads, and
+ * tw_cache_entry_release for the last pin. So it may run while the program holds a lock around such
+ * a call: it must not wait for that lock. It may pin and release entries. A value whose last pin it
+ * releases is freed after it has returned, by the same thread: values may pin other entries, in
+ * chains of any length.
  */
 typedef void tw_cache_free_fn(void *value, size_t value_size, void *context);
 
@@ -206,8 +206,7 @@ struct tw_cache_stats {
 	/* Bytes of memory now, without adopted values: all that the cache has from the system for
 	 * entries, tables, and the threads that use it (128 bytes each). */
 	uint64_t memory;
-	uint64_t memory_in_use; /* the part in use by entries, tables, expiry lists and threads */
-	uint64_t memory_pinned; /* entries that have left, but are pinned */
+	uint64_t memory_in_use; /* by tables, expiry lists, threads, and entries, pinned ones too */
 	uint64_t reserved[5];   /* for later versions; 0 */
 };
 

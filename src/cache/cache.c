@@ -223,16 +223,13 @@ static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stat
 {
 	struct pool *pool = cache->shared.pool;
 	uint64_t mapped = counter_read(&pool->mapped);
-	uint64_t others;
 	uint64_t used;
 
 	pthread_mutex_lock(&pool->lock);
 	used = pool->used + mapped;
 	stats->memory += pool->memory + mapped;
 	pthread_mutex_unlock(&pool->lock);
-	stats->memory_pinned = counter_read(&pool->pinned);
-	others = stats->memory_pinned + spare;
-	stats->memory_in_use += used > others ? used - others : 0;
+	stats->memory_in_use += used > spare ? used - spare : 0;
 }
 
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
@@ -303,8 +300,6 @@ static const struct metric cache_metrics[] = {
 	CACHE_METRIC(STATE, "memory_bytes", memory, "Memory that the cache has from the system."),
 	CACHE_METRIC(STATE, "memory_in_use_bytes", memory_in_use,
 		     "Memory in use by entries and tables."),
-	CACHE_METRIC(STATE, "memory_pinned_bytes", memory_pinned,
-		     "Memory of removed entries that are pinned."),
 	CACHE_METRIC(TIME, "oldest_load_seconds", oldest_load,
 		     "How long ago the oldest load was asked for."),
 };

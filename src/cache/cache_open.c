@@ -69,9 +69,8 @@ static void cache_maintain(struct tw_cache *cache, bool is_draining)
 	size_t steps = TIDIED;
 	bool goes_on;
 
-	/* seq_cst: a caller that asks from here on is served by another run; what was left before
-	 * that is seen below. Pairs with the load in shared_ask_maintenance(). */
-	atomic_store_explicit(&cache->shared.maintenance_is_set, false, memory_order_seq_cst);
+	/* relaxed: the locks below order it with what is left, as in shared_ask_maintenance(). */
+	atomic_store_explicit(&cache->shared.maintenance_is_set, false, memory_order_relaxed);
 	for (unsigned i = 0; i <= cache->shard_mask && steps > 0; i++)
 		steps = shard_tidy(&cache->shards[i], steps);
 	goes_on = steps == 0;

@@ -74,24 +74,6 @@ struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry
 	return copy;
 }
 
-/* Gives up a reference. Returns whether it was the last one. */
-static bool entry_give_up(struct tw_cache_entry *entry)
-{
-	/* acq_rel: every user is done with it before the last one frees it; pairs with itself, and
-	 * with entry_try_pin(). */
-	return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
-}
-
-bool entry_leave_to_pins(struct tw_cache_entry *entry)
-{
-	/* The entry is counted first, because the pins may free it after that. */
-	pool_count_pinned(entry, true);
-	if (!entry_give_up(entry))
-		return false;
-	pool_count_pinned(entry, false);
-	return true;
-}
-
 bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline)
 {
 	*deadline = entry_deadline(entry);
@@ -207,40 +189,7 @@ void entry_let_go(struct tw_cache_entry *entry, bool frees_value)
 	if ((entry->kind & ENTRY_ADOPTED) && !frees_value &&
 	    entry_adopted(entry)->free_value != value_unmap)
 		entry_adopted(entry)->free_value = value_keep;
-	if (!entry_leave(entry))
-		return;
-	entry->next_freed = NULL;
-	entry_free(entry);
-}
-
-void entry_unpin_quietly(struct tw_cache_entry *entry, struct shared_state *shared)
-{
-	struct pool *pool = shared->pool;
-
-	if (!entry_give_up(entry))
-		return;
-	pool_count_pinned(entry, false);
-	if (!(entry->kind & ENTRY_ADOPTED)) {
-		pool_give(entry);
-		return;
-	}
-	/* relaxed: compared below. */
-	entry->next_freed = atomic_load_explicit(&pool->orphans, memory_order_relaxed);
-	/* seq_cst: publishes the entry, before the maintenance is asked for; pairs with
-	 * entries_take_orphans(). relaxed: as above. */
-	while (!atomic_compare_exchange_weak_explicit(&pool->orphans, &entry->next_freed, entry,
-						      memory_order_seq_cst, memory_order_relaxed))
-		continue;
-	shared_ask_maintenance(shared);
-}
-
-struct tw_cache_entry *entries_take_orphans(struct pool *pool)
-{
-	/* seq_cst: after the maintenance has said that it was asked for; pairs with the above. */
-	if (__builtin_expect(!atomic_load_explicit(&pool->orphans, memory_order_seq_cst), 1))
-		return NULL;
-	/* acquire: pairs with entry_unpin_quietly(). */
-	return atomic_exchange_explicit(&pool->orphans, NULL, memory_order_acquire);
+	tw_cache_entry_release(entry);
 }
 
 const struct tw_cache_entry *tw_cache_entry_pin(const struct tw_cache_entry *entry)
@@ -255,7 +204,6 @@ void tw_cache_entry_release(const struct tw_cache_entry *pinned)
 
 	if (!entry || !entry_give_up(entry))
 		return;
-	pool_count_pinned(entry, false);
 	entry->next_freed = NULL;
 	entry_free(entry);
 }

@@ -125,8 +125,6 @@ bool entry_plan_map(struct entry_plan *plan, struct pool *pool);
 void entry_plan_unmap(const struct entry_plan *plan, struct pool *pool);
 /* Copies an entry without an adopted value to the cell, with one reference, or returns NULL. */
 struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry);
-/* Does what entry_leave() does, where the entry has pins. */
-bool entry_leave_to_pins(struct tw_cache_entry *entry);
 /* Gives up the maker's reference of an entry that was in no table, or does nothing for NULL. An
  * adopted value is freed, or left with the caller. */
 void entry_let_go(struct tw_cache_entry *entry, bool frees_value);
@@ -438,19 +436,12 @@ static inline void entry_pin(const struct tw_cache_entry *entry)
 				  memory_order_relaxed);
 }
 
-/* Gives up the reference of the table, or the maker's. Returns whether it was the last one: then
- * the caller frees the entry. */
-static inline bool entry_leave(struct tw_cache_entry *entry)
+/* Gives up a reference. Returns whether it was the last one: then the caller frees the entry. */
+static inline bool entry_give_up(struct tw_cache_entry *entry)
 {
-	uint32_t references = 1;
-
-	/* acq_rel: every user is done with it before the last one frees it; pairs with
-	 * entry_give_up() and entry_try_pin(). relaxed: there are pins. */
-	return __builtin_expect(atomic_compare_exchange_strong_explicit(
-					&entry->references, &references, 0, memory_order_acq_rel,
-					memory_order_relaxed),
-				1) ||
-	       entry_leave_to_pins(entry);
+	/* acq_rel: every user is done with it before the last one frees it; pairs with itself, and
+	 * with entry_try_pin(). */
+	return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
 }
 
 /* Returns how many pins an entry of a table has. Under the shard's lock; a hint, for pins come and
@@ -478,12 +469,6 @@ static inline bool entry_try_pin(struct tw_cache_entry *entry)
 			return true;
 	return false;
 }
-
-/* Gives up a pin in a call that must not call functions of the program: if it was the last one of
- * an adopted value, maintenance frees that. */
-void entry_unpin_quietly(struct tw_cache_entry *entry, struct shared_state *shared);
-/* Takes the entries that are to be freed by another call, linked by next_freed. */
-struct tw_cache_entry *entries_take_orphans(struct pool *pool);
 
 /* Fills what an entry has before its key, for entry_make(). */
 void entry_make_more(struct tw_cache_entry *entry, const struct entry_plan *plan);

@@ -158,7 +158,7 @@ static struct tw_cache_entry *cache_find_at(struct tw_cache *cache, struct look 
 				policy_use(&look->shard->policy, entry);
 			return entry;
 		}
-		entry_unpin_quietly(entry, &cache->shared);
+		tw_cache_entry_release(entry);
 		if (holds)
 			break;
 	}
@@ -184,7 +184,7 @@ static bool cache_find_value(struct tw_cache *cache, struct caller *caller, stru
 	if (is_use && entry_wants_refresh(entry, coarse))
 		cache_refresh(cache, look->hash, key, key_size);
 	if (entry->kind & ENTRY_ABSENT) {
-		entry_unpin_quietly(entry, &cache->shared);
+		tw_cache_entry_release(entry);
 		*value = NULL;
 	}
 	return true;
@@ -234,7 +234,7 @@ static __attribute__((noinline)) enum tw_status get_pinned(struct get *get, stru
 	value = entry_value(entry, &get->size);
 	if (get_copied(get) > 0)
 		memcpy(get->buffer, value, get_copied(get));
-	entry_unpin_quietly((struct tw_cache_entry *)entry, &get->cache->shared);
+	tw_cache_entry_release(entry);
 	return get->size > get->capacity ? TW_TRUNCATED : TW_OK;
 }
 
@@ -416,7 +416,7 @@ enum tw_status tw_cache_acquire(struct tw_cache *cache, const void *key, size_t 
 		return cache_acquire_any(cache, key, key_size, flags, entry);
 	switch (cache_glance(cache, key, key_size, &glance)) {
 	case GLANCE_HIT:
-		*entry = glance_take(cache, &glance);
+		*entry = glance_take(&glance);
 		if (__builtin_expect(*entry != NULL, 1))
 			return TW_OK;
 		break;

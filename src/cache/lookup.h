@@ -189,15 +189,14 @@ static inline void glance_count_hit(const struct glance *glance)
 }
 
 /* Pins a hit, counts it and returns the entry. Returns NULL if it doesn't hold. */
-static inline struct tw_cache_entry *glance_take(struct tw_cache *cache,
-						 const struct glance *glance)
+static inline struct tw_cache_entry *glance_take(const struct glance *glance)
 {
 	struct tw_cache_entry *entry = glance->look.entry;
 
 	if (__builtin_expect(!entry_try_pin(entry), 0))
 		return NULL;
 	if (__builtin_expect(!look_holds(&glance->look), 0)) {
-		entry_unpin_quietly(entry, &cache->shared);
+		tw_cache_entry_release(entry);
 		return NULL;
 	}
 	glance_count_hit(glance);

@@ -137,13 +137,6 @@ void pool_close(struct pool *pool)
 	pool_end(pool);
 }
 
-void pool_count_pinned(const void *cell, bool is_pinned)
-{
-	int64_t bytes = (int64_t)pool_class_of(cell)->size;
-
-	counter_add_shared(&pool_of(cell)->pinned, is_pinned ? bytes : -bytes);
-}
-
 /* ---- Pages; under the lock ---- */
 
 static size_t class_page_bytes(const struct pool_class *class)

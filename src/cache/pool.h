@@ -64,8 +64,6 @@ struct pool_region {
 	struct pool_page pages[];
 };
 
-struct tw_cache_entry;
-
 struct pool {
 	pthread_mutex_t lock;
 	/* Under it. */
@@ -78,11 +76,8 @@ struct pool {
 	uint64_t free;               /* bytes of free cells in pages of classes */
 	uint64_t empty;              /* bytes of empty pages */
 	bool is_closed;
-	/* Any thread. */
-	_Alignas(64) _Atomic uint64_t pinned; /* bytes kept only by pins */
-	_Atomic uint64_t mapped;              /* bytes of values that are too large for a cell */
-	/* Entries that are to be freed by another call than the one that gave up the last pin. */
-	_Atomic(struct tw_cache_entry *) orphans;
+	/* Any thread: bytes of values that are too large for a cell. */
+	_Alignas(64) _Atomic uint64_t mapped;
 	/* No cell that reads as zero had a later life. Written under the lock. */
 	_Atomic uint64_t floor;
 };
@@ -134,8 +129,6 @@ static inline struct pool_class *pool_class_of(const void *cell)
 	return region_of(cell)->class;
 }
 
-/* Counts a cell as kept only by pins, or no longer. */
-void pool_count_pinned(const void *cell, bool is_pinned);
 /* Moves up to `most` cells of the class to the front of `cells`, fewer if out of memory, and adds
  * what the pool gets from the system for them to *taken. Returns how many. */
 unsigned pool_take(struct pool *pool, unsigned class, unsigned most, struct pool_cell **cells,

@@ -497,7 +497,6 @@ size_t shard_end(struct shard *shard)
 		shared_ask_maintenance(shared);
 	if (__builtin_expect(freed != NULL, 0))
 		entry_free(freed);
-	entry_free(entries_take_orphans(shared->pool));
 	return taken;
 }
 

@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) struct tw_cache_entry *shard_make(
 static inline void shard_let_go(struct shard *shard, struct tw_cache_entry *entry)
 	HOLDS(shard->lock)
 {
-	if (!entry_leave(entry))
+	if (__builtin_expect(!entry_give_up(entry), 0))
 		return;
 	if (__builtin_expect(entry->kind & ENTRY_ADOPTED, 0)) {
 		entry->next_freed = shard->freed;

@@ -155,10 +155,11 @@ static inline __attribute__((always_inline)) void callback_end(const struct call
 /* Schedules maintenance in a tick, because something is left to be freed. */
 static inline void shared_ask_maintenance(struct shared_state *shared)
 {
-	/* seq_cst: after what is to be freed was left, under a shard's lock or to the orphans;
-	 * pairs with the store in cache_maintain(). */
+	/* relaxed: what is to be freed was left under the lock of a shard or the pool. The run that
+	 * clears this takes that lock after it: before, and it finds it; after, and this is clear.
+	 */
 	if (__builtin_expect(
-		    !atomic_load_explicit(&shared->maintenance_is_set, memory_order_seq_cst), 0) &&
+		    !atomic_load_explicit(&shared->maintenance_is_set, memory_order_relaxed), 0) &&
 	    /* relaxed: one of the threads that ask at once sets it, nothing else. */
 	    !atomic_exchange_explicit(&shared->maintenance_is_set, true, memory_order_relaxed))
 		(void)tw_alarm_set(&shared->maintenance, shared->tick);

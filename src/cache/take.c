@@ -213,7 +213,7 @@ enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, size_t key
 		return TW_INVALID;
 	result = cache_glance(cache, key, key_size, &glance);
 	if (__builtin_expect(result == GLANCE_HIT, 1)) {
-		*entry = glance_take(cache, &glance);
+		*entry = glance_take(&glance);
 		if (__builtin_expect(*entry != NULL, 1))
 			return TW_OK;
 	}
