@@ -337,7 +337,7 @@ static size_t owner_apply_one(struct owner *owner, const struct command *first, 
 		return 0;
 	if (drains && owner->pending.has_stale) {
 		owner_sweep(owner);
-		return seen + PENDING_BATCH;
+		return most;
 	}
 	owner->marks.are_set = false;
 	if (!first) {
@@ -403,7 +403,8 @@ void owner_apply_until(struct owner *owner, size_t most, uint64_t end, bool swee
 		    (!sweeps && owner_drain_waits(owner)))
 			return;
 		/* The producer of the next command may have it half written. */
-		if (command_queue_peek(&owner->queue, 1) == 0)
+		if (command_queue_peek(&owner->queue, 1) == 0 &&
+		    command_queue_count(&owner->queue) > 0)
 			thread_back_off(&tries);
 	}
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks, releases and drain functions that run where the wheel is driven, in the order of events.
- * After each the commands that it gave are applied, so a task can still stop another one of its
- * tick; what it causes that way (a release, a move to now) runs next, and so on. A tick is settled,
- * with all that its tasks have left behind, before the next begins.
+ * Tasks, releases and drain functions that run where the wheel is driven, in the order of events,
+ * one batch after the other. A batch is what was there when it was cut off; what its jobs cause (a
+ * release, a move to now) is for the next one. After each job the commands that it gave are
+ * applied, so a task can still stop another one of its tick. A tick is settled, with all that its
+ * tasks have left behind, before the next begins.
  *
  * Tasks may cause themselves for ever, and others may set faster than tasks run. Neither may keep
- * the rest waiting, so there are three bounds:
- *   a turn that has run 1,024 jobs, or what tw_poll_some leaves it, or for 10 ms, or applied 4,096
- *   commands, is crowded: it ends, and the next goes on where it was;
- *   what is caused runs in rounds, and after 64 of them, over however many turns, waits for
- *   the next tick, or, where none is due, the next turn;
- *   of two crowded turns in a row one applies commands before it goes on.
+ * the rest waiting: a turn that has run 1,024 jobs, or what tw_poll_some leaves it, or for 10 ms,
+ * or applied 4,096 commands, is crowded. It ends, and the next goes on where it was. And after 64
+ * batches, over however many turns, what is caused waits for the next timer or tick, or, where none
+ * is due, the next turn.
  */
 #include "owner_state.h"
 
@@ -19,7 +18,7 @@ enum {
 	APPLIED_AT_A_TIME = 1024,
 	APPLIED_A_TURN = 4096, /* commands and changes */
 	CHANGES_A_JOB = 1 << 20,
-	ROUNDS_A_TICK = 64
+	BATCHES_A_TICK = 64
 };
 
 /* Commands wait no longer than this and the task that is running. */
@@ -71,70 +70,33 @@ static void owner_run_job(struct owner *owner, struct timer *timer)
 	owner_count_jobs(owner, 1);
 }
 
-bool owner_resume_turn(struct owner *owner)
+void owner_run_batch(struct owner *owner)
 {
-	owner->in.resumed = owner->in.is_crowded;
-	owner->in.jobs_run = 0;
-	owner->in.is_crowded = false;
-	if (!owner->in.resumed)
-		owner_begin_rounds(owner);
-	owner->in.commands_wait = owner->in.resumed && !owner->in.commands_wait;
-	return owner->in.commands_wait;
-}
+	struct owner_inline *in = &owner->in;
 
-void owner_begin_rounds(struct owner *owner)
-{
-	owner->in.rounds = 0;
-	owner->in.held_waits = owner->poll_began != TW_FOREVER;
-	owner->idle.is_early &= owner->in.held_waits;
-}
-
-static void owner_run_jobs(struct owner *owner)
-{
+	/* The rest of one that a crowded turn has left comes first. */
+	if (list_is_empty(&in->batch))
+		list_append_all(&in->batch, &owner->out.jobs);
 	owner->pending.holds = true;
-	/* One round in any case, be it the rest of one that a crowded turn has left. */
-	if (list_is_empty(&owner->in.round))
-		list_append_all(&owner->in.round, &owner->out.jobs);
-	for (;;) {
-		while (!owner->in.is_crowded && !list_is_empty(&owner->in.round))
-			owner_run_job(owner, timer_of_link(list_take_first(&owner->in.round)));
-		if (owner->in.is_crowded || list_is_empty(&owner->out.jobs) ||
-		    owner->in.rounds >= ROUNDS_A_TICK)
-			break;
-		owner->in.rounds++;
-		list_append_all(&owner->in.round, &owner->out.jobs);
-	}
+	while (!in->is_crowded && !list_is_empty(&in->batch))
+		owner_run_job(owner, timer_of_link(list_take_first(&in->batch)));
 	owner->pending.holds = false;
-}
-
-void owner_dispatch(struct owner *owner)
-{
-	if (owner->out.pool)
-		outbox_submit(&owner->out);
-	else
-		owner_run_jobs(owner);
-}
-
-/* Hands over what is stale, until the turn is crowded. */
-static void owner_settle_drains(struct owner *owner)
-{
-	while (!owner->in.is_crowded && owner->pending.has_stale) {
-		owner_sweep(owner);
-		owner_run_jobs(owner);
-		/* Where there is no function to call, that made no jobs. */
-		owner_count_jobs(owner, PENDING_BATCH);
-	}
 }
 
 bool owner_settle(struct owner *owner)
 {
-	if (owner->out.pool || (!owner->pending.has_stale && !owner_has_jobs(owner)))
+	struct owner_inline *in = &owner->in;
+
+	if (in->is_crowded || owner->out.pool)
 		return false;
-	owner_settle_drains(owner);
-	while (!owner->in.is_crowded && owner_has_jobs(owner) && owner->in.rounds < ROUNDS_A_TICK) {
-		owner->in.rounds++;
-		owner_run_jobs(owner);
-		owner_settle_drains(owner);
+	if (owner->pending.has_stale) {
+		owner_sweep(owner);
+		/* Where there is no function to call, that makes no jobs. */
+		owner_count_jobs(owner, PENDING_BATCH);
+	} else if (!owner_has_jobs(owner) || in->batches >= BATCHES_A_TICK) {
+		return false;
 	}
+	in->batches++;
+	owner_run_batch(owner);
 	return true;
 }

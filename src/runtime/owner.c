@@ -63,7 +63,7 @@ enum tw_status owner_init(struct owner *owner, tw_duration interval, size_t slot
 	owner->out.target.owner = &owner->event;
 	owner->poll_began = TW_FOREVER;
 	owner->in.jobs_most = OWNER_JOBS_A_TURN;
-	list_init(&owner->in.round);
+	list_init(&owner->in.batch);
 	if (!clock_init(&owner->clock, options->clock, interval))
 		return TW_SYSTEM;
 	if (!event_count_init(&owner->event,
@@ -115,15 +115,17 @@ static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, 
 	return !timer_is_alarm(timer);
 }
 
-/* Expires an inline timer, if one look finds it, and runs it. Returns 1. */
+/* Expires an inline timer, if one look finds it, and runs it, and what it causes. Returns 1. */
 static size_t owner_expire_one(struct owner *owner)
 {
 	struct timer *timer = pending_expire_next(&owner->pending);
 
 	if (timer)
 		owner_count_fired(owner, owner_hand_over_expired(owner, timer, false));
-	owner->in.rounds = 0;
-	owner_dispatch(owner);
+	owner->in.batches = 0;
+	owner_run_batch(owner);
+	while (owner_has_jobs(owner) && owner_settle(owner))
+		continue;
 	return 1;
 }
 
@@ -155,6 +157,14 @@ static void owner_advance_to(struct owner *owner, uint64_t tick)
 		(void)wheel_check(owner->pending.wheel);
 }
 
+/* Another tick or turn begins: inline tasks may cause as much again. */
+static void owner_begin_batches(struct owner *owner)
+{
+	owner->in.batches = 0;
+	owner->in.held_waits = false;
+	owner->idle.is_early &= owner->poll_began != TW_FOREVER;
+}
+
 /* Begins the next tick up to `target`. Returns false if there is none. */
 static inline bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
@@ -162,7 +172,7 @@ static inline bool owner_begin_tick(struct owner *owner, uint64_t target)
 	uint64_t next = wheel_next_tick(wheel);
 
 	if (next <= target) {
-		owner_begin_rounds(owner);
+		owner_begin_batches(owner);
 		owner_advance_to(owner, next);
 		return true;
 	}
@@ -182,9 +192,12 @@ static size_t owner_work_off(struct owner *owner, uint64_t target)
 	return owner_expire_some(owner);
 }
 
-bool owner_release_held(struct owner *owner)
+/* Lets expire what tasks have set for now: once a tick or turn, and not in tw_poll. Returns false
+ * if there is none. */
+static bool owner_release_held(struct owner *owner)
 {
-	if (owner->in.held_waits || !pending_has_held(&owner->pending))
+	if (owner->in.held_waits || owner->poll_began != TW_FOREVER ||
+	    !pending_has_held(&owner->pending))
 		return false;
 	owner->in.held_waits = true;
 	owner->idle.is_early = false;
@@ -196,60 +209,40 @@ bool owner_release_held(struct owner *owner)
 static bool owner_expire(struct owner *owner, uint64_t target)
 {
 	size_t seen = 0;
-	bool settled = false;
 
+	/* What commands have caused, or the last turn has left. */
+	while (owner_settle(owner))
+		continue;
 	while (!owner->is_stopped && !owner->in.is_crowded && seen < TIMERS_A_TURN) {
-		if (wheel_is_busy(owner->pending.wheel)) {
+		if (wheel_is_busy(owner->pending.wheel))
 			seen += owner_work_off(owner, target);
-			settled = false;
+		else if (owner_settle(owner) || owner_release_held(owner))
 			continue;
-		}
-		if (!settled) {
-			settled = true;
-			if (owner_settle(owner))
-				continue;
-		}
-		if (owner_release_held(owner))
-			continue;
-		if (!owner_begin_tick(owner, target))
+		else if (owner_begin_tick(owner, target))
+			seen++;
+		else
 			return true;
-		seen++;
 	}
 	/* A tick that has outlasted its turn. */
 	if (owner->overtakes && !owner->is_stopped)
 		wheel_put_off(owner->pending.wheel);
-	/* What inline tasks caused before the stop is still owed. */
-	if (owner->is_stopped)
-		(void)owner_settle(owner);
 	return owner->is_stopped;
 }
 
-/* With a pool. Inline, owner_settle() does it. */
-static void owner_sweep_some(struct owner *owner)
+/* With a pool: hands over some of the stale timers, and submits what was gathered. */
+static void owner_dispatch(struct owner *owner)
 {
-	for (int i = 0; i < SWEEPS_A_TURN && owner->out.pool; i++)
-		if (owner->pending.has_stale)
-			owner_sweep(owner);
+	if (!owner->out.pool)
+		return;
+	for (int i = 0; i < SWEEPS_A_TURN && owner->pending.has_stale; i++)
+		owner_sweep(owner);
+	outbox_submit(&owner->out);
 }
 
 bool owner_is_busy(struct owner *owner)
 {
 	return owner->in.is_crowded || owner->pending.has_stale ||
 	       (!owner->is_stopped && wheel_is_busy(owner->pending.wheel));
-}
-
-/* Applies commands. Returns whether there may be more. */
-static bool owner_begin_turn(struct owner *owner)
-{
-	bool more;
-
-	owner->in.task_time = 0;
-	owner->applied = 0;
-	event_count_calm(&owner->event);
-	more = owner_apply_changes(owner, owner->changes_a_turn) >= owner->changes_a_turn;
-	if (owner_resume_turn(owner))
-		return true;
-	return owner_apply(owner, COMMANDS_A_TURN) || more;
 }
 
 bool owner_apply_turn(struct owner *owner, struct question *question)
@@ -262,26 +255,32 @@ bool owner_apply_turn(struct owner *owner, struct question *question)
 		more = owner_apply_changes(owner, CHANGES_A_TURN) >= CHANGES_A_TURN;
 		more |= owner_apply(owner, COMMANDS_A_TURN);
 	}
-	if (owner->out.pool) {
-		owner_sweep_some(owner);
-		outbox_submit(&owner->out);
-		more |= owner->pending.has_stale;
-	}
+	owner_dispatch(owner);
 	owner_publish_pending(owner);
-	return more;
+	return more || (owner->out.pool && owner->pending.has_stale);
+}
+
+/* Begins a turn, which may go on with what the last one has left: applies commands. Returns whether
+ * there may be more. */
+static bool owner_begin_turn(struct owner *owner)
+{
+	bool more;
+
+	owner->in.is_crowded = false;
+	owner->in.jobs_run = 0;
+	owner->in.task_time = 0;
+	owner->applied = 0;
+	event_count_calm(&owner->event);
+	more = owner_apply_changes(owner, owner->changes_a_turn) >= owner->changes_a_turn;
+	return owner_apply(owner, COMMANDS_A_TURN) || more;
 }
 
 bool owner_turn(struct owner *owner)
 {
-	bool more;
-	uint64_t target;
-	bool done;
+	bool more = owner_begin_turn(owner);
+	uint64_t target = tick_before(&owner->clock.ticks, owner_target_time(owner));
+	bool done = owner_expire(owner, target);
 
-	more = owner_begin_turn(owner);
-	owner_dispatch(owner);
-	target = tick_before(&owner->clock.ticks, owner_target_time(owner));
-	done = owner_expire(owner, target);
-	owner_sweep_some(owner);
 	owner_dispatch(owner);
 	owner_publish_pending(owner);
 	if (!done || owner_is_busy(owner)) {
@@ -290,11 +289,11 @@ bool owner_turn(struct owner *owner)
 			(void)owner_end_idle(owner, wheel_now(owner->pending.wheel));
 		return true;
 	}
-	if (owner_end_advance(owner, target))
-		return true;
 	/* Those that came since wait for what has become due since, too; a poll leaves that. */
-	if (!owner_end_idle(owner, target + 1) && owner->poll_began == TW_FOREVER)
-		return true;
+	if (owner_end_advance(owner, target) ||
+	    (!owner_end_idle(owner, target + 1) && owner->poll_began == TW_FOREVER))
+		more = true;
+	owner_begin_batches(owner);
 	return more;
 }
 

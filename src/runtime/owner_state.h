@@ -88,15 +88,13 @@ enum { OWNER_JOBS_A_TURN = 1024 };
 
 /* Inline tasks: inline_jobs.c. */
 struct owner_inline {
-	struct list round;     /* being run, in the order of events */
+	struct list batch;     /* being run, in the order of events */
 	tw_duration task_time; /* what this turn's tasks took */
 	size_t jobs_run;       /* in this turn */
 	size_t jobs_most;      /* in a turn */
-	int rounds;            /* rounds of jobs that jobs have caused, in this tick */
+	int batches;           /* since the last timer or tick */
 	bool is_crowded;       /* this turn has done enough */
-	bool resumed;          /* it goes on with what a crowded one has left */
-	bool commands_wait;    /* and so it leaves the queue alone */
-	bool held_waits;       /* what tasks set for now waits for the next tick, turn or poll */
+	bool held_waits;       /* what tasks set for now waits for the next tick or turn */
 	bool is_hushed;        /* a task has called tw_poll: the descriptor is unreadable */
 };
 
@@ -171,7 +169,7 @@ static inline bool owner_is_stopping(struct owner *owner)
 /* Returns whether inline jobs are to be run. */
 static inline bool owner_has_jobs(const struct owner *owner)
 {
-	return !list_is_empty(&owner->in.round) || !list_is_empty(&owner->out.jobs);
+	return !list_is_empty(&owner->in.batch) || !list_is_empty(&owner->out.jobs);
 }
 
 /* Returns whether inline tasks wait for the next turn. */
@@ -219,9 +217,6 @@ void outbox_submit(struct outbox *outbox);
 /* The owner's part in an alarm's life (alarm.h) is that it learns what others have changed, and
  * files alarms in the wheel and takes them out. */
 
-/* Lets expire what tasks have set for now: once a tick or turn, or once a tw_poll. Returns false
- * if there is none. */
-bool owner_release_held(struct owner *owner);
 /* Applies changes of alarms that were set, stopped or closed, or whose runs have ended, and returns
  * how many: less than `most`: all; more by a few batches at the most. */
 size_t owner_apply_changes(struct owner *owner, size_t most);
@@ -269,14 +264,10 @@ bool owner_end_advance(struct owner *owner, uint64_t target);
 
 /* inline_jobs.c runs tasks, releases and drain functions where the wheel is driven. */
 
-/* Returns whether this turn goes on with what a crowded one left, and leaves the queue alone. */
-bool owner_resume_turn(struct owner *owner);
-/* Another tick or turn begins: allows as many rounds again. */
-void owner_begin_rounds(struct owner *owner);
-/* Submits the jobs gathered so far to the pool; or runs the inline jobs, and those that they
- * cause. */
-void owner_dispatch(struct owner *owner);
-/* Inline: does what the tasks of this tick have left behind. Returns false if that is nothing. */
+/* Inline: runs the next batch of jobs. */
+void owner_run_batch(struct owner *owner);
+/* Inline: hands over some of the stale timers, and runs the next batch. Returns false if there is
+ * none, or it has to wait. */
 bool owner_settle(struct owner *owner);
 
 /* owner.c has the loop: its turns and its sleep. */
