@@ -11,7 +11,7 @@
 
 REDIS ?= auto
 REDIS_PACKAGES := libhiredis-dev libssl-dev libcurl4-openssl-dev libjansson-dev \
-	libmicrohttpd-dev redis-server redis-tools
+	libmicrohttpd-dev redis-server redis-tools curl
 REDIS_MODULES := hiredis openssl libcurl
 # The program's alone.
 TWR_MODULES := libmicrohttpd jansson

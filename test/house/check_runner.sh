@@ -161,5 +161,5 @@ done
 sed -nE '/ make /d; s/^[a-z]+ +[-0-9]+ +[-a-z]+ +//p' test/families | tr % '*' |
 	while read -r name; do
 		# shellcheck disable=SC2086 # a pattern
-		ls test/$name.[cs]* >/dev/null || exit
+		ls test/$name.[cst]* >/dev/null || exit
 	done

@@ -6,10 +6,12 @@
  */
 #include "support/fixture.h"
 
+#include <sys/socket.h>
+
 #include "faults/faults.h"
 #include "faults/stacks.h"
-#include "support/pages.h"
 #include "support/program.h"
+#include "support/sockets.h"
 
 static struct program_environment environment;
 static char file[300];
@@ -48,10 +50,19 @@ static void ask_for_pages(struct program *program)
 {
 	static const char *const paths[] = {"/", "/metrics", "/status.json", "/readyz", "/healthz"};
 	const char *listens = strstr(program_text(program), "127.0.0.1:");
+	int port = listens ? atoi(listens + strlen("127.0.0.1:")) : 0;
 
-	for (size_t i = 0; listens && i < sizeof(paths) / sizeof(paths[0]); i++) {
-		(void)pages_get(atoi(listens + strlen("127.0.0.1:")), paths[i]);
-		listens = strstr(program_text(program), "127.0.0.1:");
+	for (size_t i = 0; port && i < sizeof(paths) / sizeof(paths[0]); i++) {
+		char text[1024];
+		int size = snprintf(text, sizeof(text),
+				    "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", paths[i]);
+		int descriptor = socket_connect(port);
+
+		assert_true(descriptor >= 0);
+		(void)socket_send(descriptor, text, (size_t)size);
+		while (recv(descriptor, text, sizeof(text), 0) > 0)
+			continue;
+		close(descriptor);
 	}
 }
 
