@@ -319,7 +319,7 @@ TEST(once, worker_outlives_random_replies)
 		.lease = 100 * TW_MILLISECOND, .poll = 10 * TW_MILLISECOND, .dead_max_count = 4};
 	static const struct script *const scripts[] = {&script_claim, &script_finish};
 	struct random random = random_from(seed_choose(), 1);
-	static const char idle[] = "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n";
+	static const char idle[] = "*6\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n";
 	struct tw_redis_worker_stats before;
 	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;

@@ -879,16 +879,16 @@ static void job_check(const struct model *model, const redisReply *reply, int i,
 {
 	const struct task *task = &model->tasks[index];
 	redisReply *const *parts = reply->element;
-	const char *score = parts[7]->elements ? parts[7]->element[i]->str : "";
-	int64_t attempt = parts[5]->elements ? parts[5]->element[i]->integer : 1;
+	char *note = parts[5]->elements ? parts[5]->element[i]->str : "";
+	int64_t attempt = *note ? strtoll(note, &note, 10) : 1;
 	char key[8];
 
 	key_write(key, index);
 	assert_string_equal(parts[3]->element[i]->str, key);
 	assert_int_equal(attempt, task->attempts);
-	/* Both begin with a due time. */
-	assert_true(strtoll(*score ? score : parts[4]->element[i]->str, NULL, 10) ==
-		    (*score ? task->due : task->own));
+	/* Both begin with a due time now. */
+	assert_true(strtoll(*note ? note : parts[4]->element[i]->str, NULL, 10) ==
+		    (*note ? task->due : task->own));
 }
 
 static void step_claim(struct model *model)

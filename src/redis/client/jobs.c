@@ -19,17 +19,7 @@ static const tw_duration lease_max = 24 * TW_HOUR;
 static const size_t claim_bytes = (size_t)1024 * 1024;
 
 /* These are the parts of a claim's reply. From keys on they have an item for each task, or none. */
-enum {
-	CLAIM_NOW,
-	CLAIM_NEXT,
-	CLAIM_TOKEN,
-	CLAIM_KEYS,
-	CLAIM_RECORDS,
-	CLAIM_ATTEMPTS,
-	CLAIM_ENTRIES,
-	CLAIM_DUE,
-	CLAIM_PARTS
-};
+enum { CLAIM_NOW, CLAIM_NEXT, CLAIM_TOKEN, CLAIM_KEYS, CLAIM_RECORDS, CLAIM_NOTES, CLAIM_PARTS };
 
 void claim_write(struct eval *eval, const struct space *space, unsigned shard, size_t limit,
 		 tw_duration lease, const struct claim *claim)
@@ -55,14 +45,18 @@ static tw_duration lateness_of(int64_t now_us, int64_t due_ms)
 	return due_ms < now_us / 1000 ? (now_us - due_ms * 1000) * TW_MICROSECOND : 0;
 }
 
-/* Reads how the job's task recurs, if it does. */
-static void series_read(struct batch *batch, struct tw_redis_job *job, size_t index, int64_t now_us)
+/* Reads the job's note: its attempt, when it was due, and how its task recurs, if it does. */
+static void note_read(struct batch *batch, struct tw_redis_job *job, size_t index, int64_t now_us)
 {
 	struct series *series = &batch->series[index];
-	char *entry = batch->reply->element[CLAIM_ENTRIES]->element[index]->str;
+	char *note = batch->reply->element[CLAIM_NOTES]->element[index]->str;
 
+	if (!*note)
+		return;
+	job->attempt = (unsigned)strtoul(note, &note, 10);
+	job->due_ms = strtoll(note, &note, 10);
 	series->ahead_us = now_us - clock_read_real(CLOCK_MONOTONIC) / TW_MICROSECOND;
-	if (recurrence_read(&series->how, entry))
+	if (recurrence_read(&series->how, note + (*note == ' ')))
 		job->series = series;
 }
 
@@ -98,10 +92,10 @@ static enum fate fate_of(struct batch *batch, struct tw_redis_job *job, size_t i
 	int64_t now_ms = now_us / 1000;
 	bool is_late;
 
-	if (!batch->reply->element[CLAIM_RECORDS]->element[index]->len)
+	if (!batch->reply->element[CLAIM_RECORDS]->element[index]->len) {
+		job->series = NULL; /* nothing is left to recur */
 		return FATE_LOST;
-	if (batch->series)
-		series_read(batch, job, index, now_us);
+	}
 	if (job->attempt > 1)
 		*grace = 0;
 	if (*grace) {
@@ -123,15 +117,6 @@ static enum fate fate_of(struct batch *batch, struct tw_redis_job *job, size_t i
 	return is_late ? FATE_LATE : FATE_RUN;
 }
 
-/* Returns when the task was due. What has lost that with its record is due now. */
-static int64_t due_read(const redisReply *scores, size_t index, const struct record *record,
-			int64_t now_us)
-{
-	if (scores->elements && scores->element[index]->len)
-		return strtoll(scores->element[index]->str, NULL, 10);
-	return record->due_ms ? record->due_ms : now_us / 1000;
-}
-
 static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 			       const struct eval *eval, int64_t now_us)
 {
@@ -139,7 +124,6 @@ static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 	redisReply **parts = batch->reply->element;
 	const redisReply *key = parts[CLAIM_KEYS]->element[index];
 	const redisReply *data = parts[CLAIM_RECORDS]->element[index];
-	const redisReply *attempts = parts[CLAIM_ATTEMPTS];
 	struct record *record = &batch->records[index];
 	enum tw_status status = record_read(record, data->str, data->len);
 
@@ -158,14 +142,17 @@ static enum tw_status job_read(struct batch *batch, struct tw_redis_job *job,
 		.headers = record->task.headers,
 		.header_count = record->task.header_count,
 		.group = record->task.group,
-		.attempt = attempts->elements ? (unsigned)attempts->element[index]->integer : 1,
+		.attempt = 1,
 		.max_attempts = record->task.max_attempts,
 		.token = (uint64_t)parts[CLAIM_TOKEN]->integer,
-		.due_ms = due_read(parts[CLAIM_DUE], index, record, now_us),
+		/* What has lost its due time with its record is due now. */
+		.due_ms = record->due_ms ? record->due_ms : now_us / 1000,
 		.shard = eval->shard,
 		.slot = (unsigned)index,
 		.name_space = eval->space->name,
 	};
+	if (batch->series)
+		note_read(batch, job, index, now_us);
 	job->lateness = lateness_of(now_us, job->due_ms);
 	batch->fates[index] = fate_of(batch, job, index, now_us);
 	return TW_OK;
@@ -217,7 +204,7 @@ enum tw_status claim_read(struct eval *eval, size_t run_size, struct batch **bat
 		if (items != count && (items || part == CLAIM_RECORDS))
 			return TW_REDIS_FAILED;
 	}
-	*batch = batch_create(count, run_size, reply->element[CLAIM_ENTRIES]->elements);
+	*batch = batch_create(count, run_size, reply->element[CLAIM_NOTES]->elements);
 	if (!*batch)
 		return TW_NO_MEMORY;
 	eval->reply = NULL;
@@ -328,8 +315,9 @@ bool ending_waits(char verb)
 	return verb == 'w' || verb == 'r' || verb == 'p';
 }
 
-/* Writes when the task is due next, if it ends now. Times that have passed since the claim count as
- * missed. Where the calendar can't be read now, the time that the claim has found is good, too. */
+/* Writes when the task is due next, if it ends now, and the server's time. Times that have passed
+ * since the claim count as missed. Where the calendar can't be read now, the time that the claim
+ * has found is good, too. */
 static void series_write(struct eval *eval, const struct series *series)
 {
 	int64_t next_ms = series ? series->next_ms : recurrence_end;
@@ -340,7 +328,11 @@ static void series_write(struct eval *eval, const struct series *series)
 			 1000;
 	if (series && next_ms <= now_ms && series->how.missed != TW_REDIS_MISSED_ALL)
 		(void)recurrence_next(&series->how, now_ms, 0, &next_ms);
-	recurrence_write_next(eval, next_ms, now_ms);
+	if (next_ms == recurrence_end)
+		eval_text(eval, "");
+	else
+		eval_number(eval, next_ms);
+	eval_number(eval, now_ms);
 }
 
 /* Adds the token of the job's batch, and its place there, from 1 on; 0 means any. */

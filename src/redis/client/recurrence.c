@@ -175,12 +175,3 @@ enum tw_status recurrence_next(const struct recurrence *how, int64_t now_ms, int
 	tw_cron_destroy(cron);
 	return TW_OK;
 }
-
-void recurrence_write_next(struct eval *eval, int64_t next_ms, int64_t computed_ms)
-{
-	if (next_ms == recurrence_end)
-		eval_text(eval, "");
-	else
-		eval_number(eval, next_ms);
-	eval_number(eval, computed_ms);
-}

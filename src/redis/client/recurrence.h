@@ -12,8 +12,6 @@
 #include <timingwheel/cron.h>
 #include <timingwheel/redis.h>
 
-#include "redis/wire/eval.h"
-
 /* The largest size of an entry, with the NUL. */
 enum { RECURRENCE_SIZE = TW_CRON_ZONE_MAX + TW_REDIS_CRON_MAX + 80 };
 /* This is the next time of a task that recurs no more. */
@@ -52,8 +50,5 @@ bool recurrence_is_ahead(const struct recurrence *how, int64_t now_ms);
  */
 enum tw_status recurrence_next(const struct recurrence *how, int64_t now_ms, int64_t oldest_ms,
 			       int64_t *next_ms);
-
-/* Writes a next time, and the server's time by which it was computed, as the scripts take them. */
-void recurrence_write_next(struct eval *eval, int64_t next_ms, int64_t computed_ms);
 
 #endif

@@ -5,10 +5,11 @@
 -- milliseconds and the number of dead letters that may stay (0: any). No more begin than limits
 -- allow (limits.lua). A claim of 64 KiB or more takes one task whatever its size. Answers now in
 -- microseconds; when the next is to be looked at, -1 if none is; the batch's token; the keys; of
--- each its record, "" if it is lost; its attempt, nothing if each has its first; its entry in
--- `every`, "" if it does not recur, nothing if none does; and its due time, "" if that is in the
--- record, nothing if all are. What has had all its attempts, would begin too late, has lost its
--- record or was scheduled by a clock that was ahead is for the worker to end (jobs.c).
+-- each its record, "" if it is lost; and its note, "ATTEMPT DUE ENTRY", with its entry in `every`
+-- if it recurs. The note is "" for a first attempt of a task that does not recur: its record says
+-- when it was due. Where all are that, there may be no notes. What has had all its attempts, would
+-- begin too late, has lost its record or was scheduled by a clock that was ahead is for the worker
+-- to end (jobs.c).
 
 -- The functions of groups, if the shard has any.
 local group = redis.call('EXISTS', KEYS[11]) == 1 and grouping()
@@ -44,9 +45,8 @@ if limits then
 	allowed, again = limits.allowed('', rule)
 	limit, is_paused = math.min(limit, allowed), rule.is_paused
 end
--- The last token, and, while that is ahead of the clock, the time of the last claim.
-local last, ahead, cursor = unpack(redis.call('HMGET', KEYS[4], 'token', 'ahead', 'cursor'))
-local is_set_back = tonumber(ahead or last or 0) > now_us + AHEAD * 1000
+local last, seen, cursor = unpack(redis.call('HMGET', KEYS[4], 'token', 'seen', 'cursor'))
+local is_set_back = tonumber(seen or 0) > now + AHEAD
 if is_set_back then
 	-- Some of the tasks that recur by times of then are made due, for the worker to find their
 	-- times by this clock. The next claim goes on at the cursor.
@@ -61,8 +61,7 @@ if is_set_back then
 		end
 	end
 	is_set_back = page[1] ~= '0'
-	ahead = is_set_back and (ahead or last) or string.format('%d', now_us)
-	redis.call('HSET', KEYS[4], 'ahead', ahead, 'cursor', page[1])
+	redis.call('HSET', KEYS[4], 'cursor', page[1], 'seen', is_set_back and seen or now)
 end
 -- Arguments are text where that can be: Redis would print a number as one with a fraction.
 local keys = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%d', now),
@@ -71,7 +70,7 @@ local own, names, turns_end = keys, {}, nil
 if group then
 	keys, names, turns_end = turns_claim(own, limit, limits)
 end
-local token, records, attempts, entries, dues = 0, {}, {}, {}, {}
+local token, records, notes = 0, {}, {}
 local count, n = #keys, 0
 
 if count > 0 then
@@ -83,8 +82,8 @@ if count > 0 then
 		redis.call('HDEL', KEYS[3], '')
 	end
 	local runs = has_runs and redis.call('HMGET', KEYS[3], unpack(keys)) or {}
-	local every = redis.call('EXISTS', KEYS[7]) == 1 and
-		redis.call('HMGET', KEYS[7], unpack(keys))
+	local has_entries = redis.call('EXISTS', KEYS[7]) == 1
+	local entries = has_entries and redis.call('HMGET', KEYS[7], unpack(keys)) or {}
 	local tried, tries, groups, counts = {}, {}, {}, {}
 	local bytes, most, some = 0, tonumber(ARGV[3]), nil
 
@@ -94,27 +93,23 @@ if count > 0 then
 			some = redis.call('HMGET', KEYS[2],
 				unpack(keys, i, math.min(i + 24, count)))
 		end
-		local key, record, begun = keys[i], some[(i - 1) % 25 + 1] or '', runs[i]
+		local key, record = keys[i], some[(i - 1) % 25 + 1] or ''
+		local begun, entry = runs[i], entries[i]
 		bytes = bytes + #key + #record
 		if bytes > most and (n > 0 or most < 65536) then
 			break
 		end
 		n = i
 		records[n] = record
-		if every then
-			entries[n] = every[i] or ''
-		end
 		if begun then
 			tried[#tried + 1], tries[n] = key, tonumber(begun)
 		end
-		if has_runs then
-			attempts[n] = (begun or 0) + 1
-		end
-		if has_runs or every then
-			local score = (begun or every and every[i]) and
-				redis.call('ZSCORE', KEYS[1], key)
-			dues[n] = score and group and string.format('%d', group.due_of(score)) or
-				score or ''
+		if begun or entry then
+			local score = redis.call('ZSCORE', KEYS[1], key) or now
+			notes[n] = string.format('%d %d %s', (begun or 0) + 1,
+				group and group.due_of(score) or score, entry or '')
+		elseif has_runs or has_entries then
+			notes[n] = ''
 		end
 		local name = names[i] or ''
 		groups[n] = name ~= '' and name or nil
@@ -142,19 +137,10 @@ if count > 0 then
 		redis.call('ZADD', KEYS[9], string.format('%d', now + ARGV[2]), text)
 		redis.call('HSET', KEYS[4], 'token', text, 's' .. text, string.rep('1', n),
 			'k' .. text, ARGV[4] .. ' ' .. ARGV[5] .. '\n' ..
-			cmsgpack.pack({keys, tries, groups}))
-		if token > now_us + AHEAD * 1000 then
-			redis.call('HSET', KEYS[4], 'ahead',
-				is_set_back and ahead or string.format('%d', now_us))
-		elseif ahead then
-			redis.call('HDEL', KEYS[4], 'ahead', 'cursor')
-		end
+			cmsgpack.pack({keys, tries, groups}),
+			'seen', is_set_back and seen or string.format('%d', now))
 		if limits then
 			limits.hold(counts, 1)
-			for name, begun in pairs(counts) do
-				limits.spend(name, name ~= '' and begun or 0)
-			end
-			limits.spend('', n)
 			allowed = allowed - n
 		end
 	end
@@ -186,4 +172,4 @@ end
 if letters > 100 or is_set_back then
 	next = now
 end
-return {string.format('%d', now_us), next, token, keys, records, attempts, entries, dues}
+return {string.format('%d', now_us), next, token, keys, records, notes}

@@ -29,23 +29,23 @@ struct script {
 #define SCRIPT_AT_FULL_MEMORY "#!lua flags=allow-oom\n"
 
 /* The list calls X(name, keys, repeatable, lasting, hints, at_full_memory, shape) for each. */
-#define SCRIPT_LIST(X)                                                       \
-	X(add, 12, false, true, true, false, "[*i]")                         \
-	X(cancel, 12, false, true, true, false, "i")                         \
-	X(claim, 12, false, false, false, true, "[din[*s][*s][*n][*s][*s]]") \
-	X(extend, 9, true, false, false, true, "a")                          \
-	X(finish, 12, false, true, true, true, "a")                          \
-	X(list, 9, true, false, false, false, "[nn*sssss]")                  \
-	X(count, 12, true, false, false, false, "[nnnnninnn]")               \
-	X(groups, 11, true, false, false, false, "[*snnn]")                  \
-	X(scan, 7, true, false, false, false, "[id[*ss]n]")                  \
-	X(dead_drop, 8, false, true, false, false, "i")                      \
-	X(limit, 12, true, true, true, true, "n")                            \
-	X(rule, 6, true, false, false, false, "s")                           \
-	X(layout, 1, true, false, false, false, "s")                         \
-	X(present, 3, true, false, false, true, "n")                         \
-	X(workers, 3, true, false, false, false, "[*is]")                    \
-	X(delete, 12, true, true, false, true, "i")                          \
+#define SCRIPT_LIST(X)                                               \
+	X(add, 12, false, true, true, false, "[*i]")                 \
+	X(cancel, 12, false, true, true, false, "i")                 \
+	X(claim, 12, false, false, false, true, "[din[*s][*s][*s]]") \
+	X(extend, 9, true, false, false, true, "a")                  \
+	X(finish, 12, false, true, true, true, "a")                  \
+	X(list, 9, true, false, false, false, "[nn*sssss]")          \
+	X(count, 12, true, false, false, false, "[nnnnninnn]")       \
+	X(groups, 11, true, false, false, false, "[*snnn]")          \
+	X(scan, 7, true, false, false, false, "[id[*ss]n]")          \
+	X(dead_drop, 8, false, true, false, false, "i")              \
+	X(limit, 12, true, true, true, true, "n")                    \
+	X(rule, 6, true, false, false, false, "s")                   \
+	X(layout, 1, true, false, false, false, "s")                 \
+	X(present, 3, true, false, false, true, "n")                 \
+	X(workers, 3, true, false, false, false, "[*is]")            \
+	X(delete, 12, true, true, false, true, "i")                  \
 	X(group_drain, 12, false, true, false, true, "n")
 
 #define SCRIPT_DECLARE(name, keys, repeatable, lasting, hints, at_full_memory, shape) \

@@ -254,7 +254,7 @@ const struct redis_call redis_calls[] = {
 	{"delete", call_delete, zero},
 	{"dead_add", call_dead_add, "*1\r\n:0\r\n"},
 	{"restore", call_restore, "*1\r\n:1\r\n"},
-	{"claim", call_claim, "*8\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n"},
+	{"claim", call_claim, "*6\r\n$1\r\n1\r\n:-1\r\n:0\r\n*0\r\n*0\r\n*0\r\n"},
 	{"ack", call_ack, done},
 	{"extend", call_extend, done},
 	{"fail", call_fail, done},

@@ -140,12 +140,12 @@ static void claim_write(struct false_server *server, const redisReply *request, 
 	char reply[100];
 
 	if (server->is_leased || !*server->task || !strstr(request->element[3]->str, "/0}")) {
-		reply_write(out, "['1' -1 0 [] [] [] [] []]");
+		reply_write(out, "['1' -1 0 [] [] []]");
 		return;
 	}
 	server->is_leased = true;
 	server->attempts++;
-	snprintf(reply, sizeof(reply), "['1' -1 %zu ['%s'] ['1 9 0\n\n'] [%zu] [] []]",
+	snprintf(reply, sizeof(reply), "['1' -1 %zu ['%s'] ['1 9 0\n\n'] ['%zu 1 ']]",
 		 server->attempts, server->task, server->attempts);
 	reply_write(out, reply);
 }

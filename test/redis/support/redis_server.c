@@ -427,7 +427,7 @@ int64_t redis_server_count_listeners(struct redis_server *server, const char *na
 
 int64_t redis_server_count_keys(struct redis_server *server, const char *name_space)
 {
-	static const char *const kept[] = {"token", "added"};
+	static const char *const kept[] = {"token", "seen", "added"};
 	redisReply *reply = redis_server_ask(server, "KEYS {tw/%s/*}*", name_space);
 	int64_t count = 0;
 
@@ -438,7 +438,7 @@ int64_t redis_server_count_keys(struct redis_server *server, const char *name_sp
 			count++;
 			continue;
 		}
-		/* What stays says no more than the last token, and how many were added. */
+		/* What stays is the last token and its time, and how many were added. */
 		count += redis_server_number(server, "HLEN %s", reply->element[i]->str);
 		for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++)
 			count -= redis_server_number(server, "HEXISTS %s %s",

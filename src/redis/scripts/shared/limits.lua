@@ -73,32 +73,31 @@ local function limiting()
 		end
 	end
 
-	-- Gives places to runs, whose numbers are by groups, '' being none. -1 takes them back.
-	-- Returns whether a group, or the namespace, had no place left that now has one.
+	-- Gives places to runs, whose numbers are by groups, '' being none, and takes those of a
+	-- claim from the rates. -1 takes the places back. Returns whether a group, or the
+	-- namespace, had no place left that now has one.
 	function limits.hold(counts, sign)
-		local goes_on = false
+		local total, goes_on = 0, false
+		for _, count in pairs(counts) do
+			total = total + count
+		end
+		counts[''] = total > 0 and total or nil
 		for name, count in pairs(counts) do
-			for _, its in ipairs(name == '' and {''} or {'', name}) do
-				local held = redis.call('HINCRBY', busy, its, sign * count)
-				local most = sign < 0 and limits.rule(its).most or 0
-				if held <= 0 then
-					redis.call('HDEL', busy, its)
-				end
-				if most > 0 and held + count >= most then
-					limits.wake(its)
-					goes_on = true
-				end
+			local held = redis.call('HINCRBY', busy, name, sign * count)
+			local most = sign < 0 and limits.rule(name).most or 0
+			local rate = rates[name]
+			if held <= 0 then
+				redis.call('HDEL', busy, name)
+			end
+			if most > 0 and held + count >= most then
+				limits.wake(name)
+				goes_on = true
+			end
+			if rate then
+				set_used(name, rate.used + count * rate.each)
 			end
 		end
 		return goes_on
-	end
-
-	-- Notes that tasks of a group, or of the namespace, have begun.
-	function limits.spend(name, count)
-		local rate = rates[name]
-		if rate and count > 0 then
-			set_used(name, rate.used + count * rate.each)
-		end
 	end
 	return limits
 end

@@ -7,10 +7,10 @@
 --            there, unless the task has been tried or recurs
 --   3 run    hash: key of a task that waits for another attempt to the number of those begun
 --   4 state  hash: "token", the last token, microseconds since 1970 or one more than the last;
---            while the clock is behind that "ahead", the time of the last claim, and "cursor",
---            how far claims have looked (claim.lua); "cut", a group's turn that was cut short,
---            as "3 NAME": the tasks it has had; "added", how many tasks were ever added; kTOKEN
---            and sTOKEN of each batch (batch.lua)
+--            "seen", the time of the last claim, and "cursor", how far claims have looked through
+--            `every` for times by a clock that was ahead (claim.lua); "cut", a group's turn that
+--            was cut short, as "3 NAME": the tasks it has had; "added", how many tasks were ever
+--            added; kTOKEN and sTOKEN of each batch (batch.lua)
 --   5 dead   hash: key to "died:attempts:size of reason:reason" and the record
 --   6 limits hash: group to its rule, and '' to that of the namespace (limits.lua)
 --   7 every  hash: key of a recurring task to "due computed rhythm": when its present occurrence
