@@ -208,18 +208,21 @@ STORED(one_shard, many_groups_with_limits_all_run)
 	worker_stop(worker);
 }
 
-/* A claim looks at about a thousand turns, and ends if none of them gives a task. */
-STORED(one_shard, claim_ends_if_thousands_are_paused)
+/* A claim of ten looks at eleven turns, and the next one at others. */
+STORED(one_shard, claim_ends_if_many_are_paused)
 {
 	struct tw_redis_batch *batch;
-	tw_duration next = TW_FOREVER;
+	tw_duration next;
 
-	add_each(fixture, 1200, (struct tw_redis_limits){.paused = true});
+	add_each(fixture, 40, (struct tw_redis_limits){.paused = true});
 	add_to_group(fixture->redis, "other", 1, 0, 0);
-	assert_ok(fixture->redis, tw_redis_claim(fixture->redis, 0, 10, TW_HOUR, &batch, &next));
-	assert_int_equal(batch->count, 0);
-	assert_int_equal(next, 0);
-	claim_end(batch);
+	for (int i = 0; i < 40 / 11; i++) {
+		assert_ok(fixture->redis,
+			  tw_redis_claim(fixture->redis, 0, 10, TW_HOUR, &batch, &next));
+		assert_int_equal(batch->count, 0);
+		assert_int_equal(next, 0);
+		claim_end(batch);
+	}
 	batch = claim_for(fixture->redis, "other-0", TW_MINUTE);
 	assert_string_equal(only_job(batch)->group, "other");
 	claim_end(batch);

@@ -84,11 +84,7 @@ struct model {
 	int run_count;
 	struct rule rules[RULES];
 	struct node nodes[GROUPS];
-	/* The nodes whose turn has come in the present claim; some are loaded. */
-	int sorted[GROUPS];
-	int sorted_count;
-	int loaded;
-	/* Those loaded that have a turn in it. */
+	/* The nodes that have a turn in the present claim. */
 	int order[GROUPS];
 	int count;
 	int at;
@@ -352,45 +348,37 @@ static void node_check(const struct model *model, int index)
 /* Orders the nodes that have a turn by now. */
 static void rotation_begin(struct model *model)
 {
-	model->count = model->at = model->sorted_count = model->loaded = 0;
+	model->count = model->at = 0;
 	model->round = 1;
 	for (int i = 0; i < GROUPS; i++) {
 		struct node *node = &model->nodes[i];
-		int at = model->sorted_count;
+		int at = model->count;
 
 		node->spent = node->round = node->taken = 0;
 		node->had_one_before = node->is_kept_back = false;
-		if (!node->has_turn || node->turn > model->now_us)
+		if (!node->has_turn || node->turn > model->now_us || (!i && !has_due(model, 0)))
 			continue;
 		for (; at > 0; at--) {
-			int other = model->sorted[at - 1];
+			int other = model->order[at - 1];
 
 			if (model->nodes[other].turn < node->turn ||
 			    (model->nodes[other].turn == node->turn &&
 			     strcmp(groups[other], groups[i]) < 0))
 				break;
-			model->sorted[at] = other;
+			model->order[at] = other;
 		}
-		model->sorted[at] = i;
-		model->sorted_count++;
+		model->order[at] = i;
+		model->count++;
 	}
 }
 
-/* Loads up to `most` more nodes: their limits are those of now. */
-static void rotation_load(struct model *model, int most)
+/* Begins the node's first turn in the present claim: its limits are those of now. */
+static void node_begin_turn(struct model *model, int index)
 {
-	for (; most > 0 && model->loaded < model->sorted_count; most--) {
-		int index = model->sorted[model->loaded++];
-		struct node *node = &model->nodes[index];
-
-		if (index)
-			node_limit(model, index);
-		else if (!has_due(model, 0))
-			continue;
-		if (index == model->cut)
-			node->spent = model->cut_spent % weight_of(model, index);
-		model->order[model->count++] = index;
-	}
+	if (index)
+		node_limit(model, index);
+	if (index == model->cut)
+		model->nodes[index].spent = model->cut_spent % weight_of(model, index);
 }
 
 /* Keeps the node back if it may begin no more. Returns whether it does. */
@@ -400,8 +388,8 @@ static bool node_keep_back(struct node *node, bool is_own)
 	return node->is_kept_back;
 }
 
-/* Takes the next of up to `most` tasks by turns. Returns it, or -1 if nothing is due. */
-static int rotation_take(struct model *model, int most)
+/* Takes the next task by turns. Returns it, or -1 if nothing is due. */
+static int rotation_take(struct model *model)
 {
 	for (;;) {
 		struct node *node;
@@ -409,8 +397,6 @@ static int rotation_take(struct model *model, int most)
 		int task = -1;
 		bool is_kept_back;
 
-		if (model->at >= model->count)
-			rotation_load(model, most + 1);
 		if (model->at >= model->count) {
 			if (model->count == 0)
 				return -1;
@@ -419,6 +405,8 @@ static int rotation_take(struct model *model, int most)
 		}
 		index = model->order[model->at];
 		node = &model->nodes[index];
+		if (!node->round)
+			node_begin_turn(model, index);
 		node->had_one_before |= node->round > 0 && node->round < model->round;
 		node->round = model->round;
 		is_kept_back = has_due(model, index) && node_keep_back(node, !index);
@@ -522,7 +510,7 @@ static int model_take(struct model *model, int most, int taken[])
 	if (model->uses_groups)
 		rotation_begin(model);
 	while (count < most) {
-		int task = model->uses_groups  ? rotation_take(model, most - count)
+		int task = model->uses_groups  ? rotation_take(model)
 			   : has_due(model, 0) ? first_task(model, 0)
 					       : -1;
 

@@ -11,8 +11,8 @@
 local function turns_claim(own, most, limits)
 	local state, queue, turns = KEYS[4], unpack(KEYS, 10, 11)
 	local now_digits = string.format('%015d', now)
-	-- `all` are the turns that were loaded, `active` those that have more for this claim.
-	local keys, groups, places, all, active, is_whole = {}, {}, {}, {}, {}, false
+	-- `all` are the turns that this claim has begun, `active` those of them that have more.
+	local keys, groups, places, all, active = {}, {}, {}, {}, {}
 
 	-- Returns a number as text: Redis would print it as one with a fraction.
 	local function text_of(number)
@@ -24,33 +24,26 @@ local function turns_claim(own, most, limits)
 		-- The server's clock was set back.
 		redis.call('ZADD', turns, now_us, '')
 	end
-	local was_cut = redis.call('HGET', state, 'cut') or ''
+	local was_cut, cut_goes_on = redis.call('HGET', state, 'cut') or '', true
 	local spent, cut = string.match(was_cut, '^(%d+) (.*)$')
 
-	-- Loads up to `count` more of the turns that have come. They come before a second round.
-	local function load(count)
-		local names = redis.call('ZRANGEBYSCORE', turns, '-inf', text_of(now_us),
-			'LIMIT', text_of(#all), text_of(count))
+	-- The turns that have come. Some may begin no more; those beyond wait for the next claim.
+	local names = redis.call('ZRANGEBYSCORE', turns, '-inf', text_of(now_us), 'LIMIT', '0',
+		text_of(math.max(most, 10) + 1))
 
-		-- After a thousand the others have their turns in the next claim.
-		is_whole = #names < count or #all + #names > 1000
-		local at = 1
-		for _, name in ipairs(names) do
-			local turn = {name = name, own = name == '' and own, weight = 1, taken = 0,
-				served = 0, places = {}, allowed = math.huge}
-			if limits and name ~= '' then
-				local rule = limits.rule(name)
-				turn.weight = rule.weight
-				turn.allowed, turn.again = limits.allowed(name, rule)
-			end
-			turn.was_cut = cut == name
-			turn.spent = turn.was_cut and spent % turn.weight or 0
-			all[#all + 1] = turn
-			if name ~= '' or #own > 0 then
-				table.insert(active, at, turn)
-				at = at + 1
-			end
+	local function begin(name)
+		local turn = {name = name, own = name == '' and own, weight = 1, spent = 0,
+			taken = 0, served = 0, places = {}, allowed = math.huge}
+		if limits and name ~= '' then
+			local rule = limits.rule(name)
+			turn.weight = rule.weight
+			turn.allowed, turn.again = limits.allowed(name, rule)
 		end
+		if name == cut then
+			turn.spent, cut_goes_on = spent % turn.weight, false
+		end
+		all[#all + 1] = turn
+		return turn
 	end
 
 	-- Returns key and place of a turn's next due task, or nil: turn.following is when one is.
@@ -61,7 +54,7 @@ local function turns_claim(own, most, limits)
 		end
 		if at > #turn.places and not turn.is_whole then
 			-- About its share of the claim, and one more.
-			local count = math.ceil(most / #all) + 1
+			local count = math.ceil(most / #names) + 1
 			local found = redis.call('ZRANGEBYLEX', queue,
 				at > 1 and '(' .. turn.places[at - 1] or '[' .. turn.name .. '\0',
 				'(' .. turn.name .. '\1', 'LIMIT', '0', text_of(count))
@@ -79,10 +72,8 @@ local function turns_claim(own, most, limits)
 	end
 
 	while #keys < most do
-		if not is_whole and (#active == 0 or active[1].served > 0) then
-			load(most - #keys + 1)
-		end
-		local turn = table.remove(active, 1)
+		local name = names[#all + 1]
+		local turn = name and begin(name) or table.remove(active, 1)
 		if not turn then
 			break
 		end
@@ -108,7 +99,7 @@ local function turns_claim(own, most, limits)
 
 	-- Returns when the next turn is, nil: it has that already, or -1: never.
 	local function turn_next(turn)
-		if turn.spent > 0 and turn.served == 1 then
+		if turn.spent > 0 and turn.served == 1 or turn.own and turn.taken == 0 then
 			return nil
 		elseif turn.is_kept_back then
 			return turn.again
@@ -119,23 +110,20 @@ local function turns_claim(own, most, limits)
 	end
 
 	return keys, groups, function()
-		local scores, gone, is_cut = {}, {}, was_cut
+		local scores, gone, first = {}, {}, active[1]
+		local is_cut = first and first.spent > 0 and
+			text_of(first.spent) .. ' ' .. first.name or cut_goes_on and was_cut or ''
 		-- They keep their order: each has a microsecond of its own.
 		for i, turn in ipairs(active) do
 			turn.behind = #active - i
 		end
 		for _, turn in ipairs(all) do
-			local next = turn.served > 0 and turn_next(turn)
+			local next = turn_next(turn)
 			if next == -1 then
 				gone[#gone + 1] = turn.name
 			elseif next then
 				scores[#scores + 1] = text_of(next)
 				scores[#scores + 1] = turn.name
-			end
-			if turn.served > 0 and turn.spent > 0 then
-				is_cut = text_of(turn.spent) .. ' ' .. turn.name
-			elseif turn.served > 0 and turn.was_cut and is_cut == was_cut then
-				is_cut = ''
 			end
 		end
 		for _, change in ipairs({{'ZREM', queue, places}, {'ZADD', turns, scores},
