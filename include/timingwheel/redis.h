@@ -596,9 +596,7 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *gr
 
 /*
  * Returns the limits that were set for `group`, "*", or the namespace if it is NULL, in *limits:
- * all 0 if there are none. What is paused in one shard is paused.
- *
- * Costs a round trip to each node.
+ * all 0 if there are none. Costs one round trip.
  *
  * Returns: TW_REDIS_BAD_DATA as tw_redis_set_limits()
  */
@@ -614,8 +612,8 @@ typedef bool tw_redis_limits_fn(void *context, const char *group,
 /*
  * Passes the namespace's limits to `each`, then those of all groups that have some, in no order.
  *
- * `each` may use this tw_redis. Limits that change meanwhile may be missed or passed twice. Costs a
- * round trip to each node, and one for about every 1,000 groups.
+ * `each` may use this tw_redis. Limits that change meanwhile may be missed or passed twice. Costs
+ * one round trip, and one for about every 1,000 groups.
  */
 TW_API enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *each,
 					   void *context);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * groups.c has the calls about limits, of the namespace and of its groups, and the one that drains
- * a group. Each shard has all rules, by which its claims count (scripts/shared/limits.lua).
+ * a group. Each shard has all rules, by which its claims count (scripts/shared/limits.lua), so the
+ * first one is asked for them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,35 +87,20 @@ enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *group,
 	return shards_run(redis, &script_limit, arguments, answers_check, NULL);
 }
 
-/* Reads the first shard's rule. What is paused in one shard is paused. */
-static enum tw_status rules_read(void *result, const struct eval *evals, unsigned shards)
+static enum tw_status limits_read(void *result, struct call *call)
 {
-	struct tw_redis_limits *limits = result;
-	struct tw_redis_limits own;
-
-	for (unsigned i = shards; i-- > 0;) {
-		bool paused = limits->paused;
-
-		if (!evals[i].reply)
-			continue;
-		if (!rule_read(&own, evals[i].reply->str))
-			return TW_REDIS_FAILED;
-		*limits = own;
-		limits->paused |= paused;
-	}
-	return TW_OK;
+	return rule_read(result, call->eval.reply->str) ? TW_OK : TW_REDIS_FAILED;
 }
 
 enum tw_status tw_redis_get_limits(struct tw_redis *redis, const char *group,
 				   struct tw_redis_limits *limits)
 {
-	const char *const arguments[] = {group ? group : "", NULL};
 	enum tw_status status = redis && limits ? name_check(redis, group) : TW_INVALID;
 
 	if (status != TW_OK)
 		return status;
 	*limits = (struct tw_redis_limits){0};
-	return shards_run(redis, &script_rule, arguments, rules_read, limits);
+	return redis_ask(redis, &script_rule, 0, limits_read, limits, "s", group ? group : "");
 }
 
 /* Passes the groups' rules of a page to `each`. Returns whether it wants more. */
@@ -140,7 +126,6 @@ enum tw_status tw_redis_each_limits(struct tw_redis *redis, tw_redis_limits_fn *
 	enum tw_status status = each ? tw_redis_get_limits(redis, NULL, &own) : TW_INVALID;
 	bool goes_on = status == TW_OK && each(context, NULL, &own);
 
-	/* Each shard has all rules. */
 	while (goes_on) {
 		redisReply *reply;
 
