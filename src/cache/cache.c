@@ -253,7 +253,6 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->load_errors = sums[COUNT_LOAD_ERRORS];
 	stats->load_waits = sums[COUNT_LOAD_WAITS];
 	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
-	stats->stale = sums[COUNT_STALE];
 	histogram_add(&times, &cache->load_times);
 	stats->load_time = histogram_percentiles(&times);
 	stats->load_time_total = (tw_duration)counter_read(&cache->load_time);
@@ -284,8 +283,6 @@ static const struct metric cache_metrics[] = {
 	CACHE_METRIC(COUNT, "load_waits", load_waits, "Takes that waited for another take's load."),
 	CACHE_METRIC(COUNT, "wait_timeouts", wait_timeouts,
 		     "Takes that timed out while a load was running."),
-	CACHE_METRIC(COUNT, "stale", stale,
-		     "Takes that returned an expired value after a failed load."),
 	CACHE_METRIC(COUNT, "inserts", inserts, "Entries inserted."),
 	CACHE_METRIC(COUNT, "notified", notified, "Removals reported to the listener."),
 	CACHE_METRIC(COUNT, "refused", refused,

@@ -91,6 +91,12 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 
 /* ---- The end ---- */
 
+/* Returns whether a load that ended so has failed: an absence is an answer. */
+static bool load_has_failed(enum tw_status status)
+{
+	return status != TW_OK && status != TW_NOT_FOUND;
+}
+
 /* Between begin and end: makes an absence of the key, if that is to be stored. */
 static __attribute__((noinline)) void loading_make_absence(struct change *change,
 							   struct tw_cache_loading *loading)
@@ -145,21 +151,6 @@ static void loading_land(struct change *change, struct tw_cache_loading *loading
 	change->shard->has_flights = change->shard->flights.chained > 0;
 }
 
-/* Between begin and end, after the landing: hands the result to threads that wait, with the pin of
- * a value. Returns the old value for functions that do, pinned, or NULL. */
-static const struct tw_cache_entry *loading_hand_over(const struct change *change,
-						      struct tw_cache_loading *loading)
-	HOLDS(change->shard->lock)
-{
-	if (loading->status == TW_OK)
-		loading->entry = change->made;
-	flight_wake(loading, &change->shard->lock);
-	return load_has_failed(loading->status) && !list_is_empty(&loading->askers)
-		       ? cache_pin_stale(change->cache, change->shard, loading->hash, loading->key,
-					 loading->key_size, change->now)
-		       : NULL;
-}
-
 /* Ends a load whose cache the caller has taken away. The lifetime of its value counts from now
  * on. */
 static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
@@ -169,10 +160,8 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 				.caller = callers_find(&cache->shared.callers),
 				.shard = loading->shard,
 				.hash = loading->hash};
-	const struct tw_cache_entry *stale;
 
-	/* TW_STALE would promise an entry. */
-	if ((status == TW_OK && !loading->given) || status == TW_STALE)
+	if (status == TW_OK && !loading->given)
 		status = TW_LOAD_FAILED;
 	loading->status = status;
 	if (status == TW_OK)
@@ -193,7 +182,9 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 				 change.caller ? cache_lifetime(cache, change.caller, loading->life)
 					       : loading->life);
 	loading_land(&change, loading);
-	stale = loading_hand_over(&change, loading);
+	if (status == TW_OK)
+		loading->entry = change.made;
+	flight_wake(loading, &change.shard->lock);
 	change.shard->flights.entered += loading->is_kept;
 	change_end(&change, true);
 	/* The wheel's clock is the real one where it has a coarse clock. */
@@ -201,9 +192,7 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 		(cache->shared.coarse_margin > 0 ? change.now : clock_read_real(CLOCK_MONOTONIC)) -
 		loading->began;
 	if (!list_is_empty(&loading->askers))
-		load_answer_all(cache, &loading->askers, stale ? TW_STALE : status,
-				stale ? stale : loading->entry);
-	tw_cache_entry_release(stale);
+		load_answer_all(cache, &loading->askers, status, loading->entry);
 	if (loading->is_kept)
 		load_leave(cache, loading);
 }
@@ -251,15 +240,11 @@ void load_answer(struct tw_cache *cache, tw_cache_value_fn *on_value, void *cont
 void load_answer_all(struct tw_cache *cache, struct list *askers, enum tw_status status,
 		     const struct tw_cache_entry *entry)
 {
-	struct caller *caller;
 	struct list *link;
 
 	while ((link = list_take_first(askers))) {
 		struct asker *asker = list_entry(link, struct asker, link);
 
-		caller = callers_find(&cache->shared.callers);
-		if (caller)
-			caller_count(caller, COUNT_STALE, status == TW_STALE);
 		load_answer(cache, asker->on_value, asker->context, status, entry);
 		free(asker);
 	}

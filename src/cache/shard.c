@@ -23,8 +23,7 @@
  * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
  * is set when the first tick becomes sooner; when it runs, it sets itself. A change that must make
  * room between two runs first examines the hashes that came up since the last run, so expired
- * entries leave before live ones. The hash of an expired entry kept for stale_if_error is filed
- * again, under the end of that time. If the alarm is two ticks late, because all workers are busy,
+ * entries leave before live ones. If the alarm is two ticks late, because all workers are busy,
  * each change of a key does a part of its work first: so memory does not grow with what has
  * expired. While more filed hashes are of no use than of use, each change examines a block of them
  * early. No reader depends on it: lookups judge deadlines themselves.
@@ -212,10 +211,8 @@ static inline __attribute__((always_inline)) void shard_drop(struct shard *shard
 							     enum tw_cache_cause cause,
 							     tw_duration now) HOLDS(shard->lock)
 {
-	tw_duration deadline;
-
 	if (cause != TW_CAUSE_SHUTDOWN && cause != TW_CAUSE_EXPIRED &&
-	    entry_deadline(entry) <= now && entry_try_to_expire(entry, now, &deadline))
+	    entry_deadline(entry) <= now && entry_try_to_expire(entry, now))
 		cause = TW_CAUSE_EXPIRED;
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)(ENTRY_LINKED | ENTRY_CAUSE)) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
@@ -249,30 +246,21 @@ static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry 
 /* ---- What came up ---- */
 
 /* Removes the entries of a hash that came up from the place `from`, or files them by their present
- * deadlines, and those kept for stale_if_error by the end of that. Returns false if out of memory:
- * then they count as filed at the place `next`. */
+ * deadlines. Returns false if out of memory: then they count as filed at the place `next`. */
 static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned from,
 			  unsigned next, tw_duration now) HOLDS(shard->lock)
 {
 	const struct table *table = shard->table;
-	tw_duration stale = shard->shared->stale;
 	struct tw_cache_entry *entry;
 	bool is_filed = true;
 
 	while ((entry = table_walk_on(table, walk))) {
-		tw_duration deadline;
-
 		/* An entry with another place is filed there, too, and that place counts. */
 		if (entry_filed(entry) != from)
 			continue;
-		if (entry_try_to_expire(entry, now, &deadline)) {
-			if (!entry_is_stale(entry, deadline, now, stale)) {
-				shard_unlink(shard, walk->slot, TW_CAUSE_EXPIRED, now);
-				continue;
-			}
-			deadline = deadline_after(deadline, stale);
-		}
-		if (!shard_watch(shard, walk->hash, entry, 0, deadline)) {
+		if (entry_try_to_expire(entry, now)) {
+			shard_unlink(shard, walk->slot, TW_CAUSE_EXPIRED, now);
+		} else if (!shard_watch(shard, walk->hash, entry, 0, entry_deadline(entry))) {
 			entry_set_filed(entry, next);
 			is_filed = false;
 		}

@@ -47,20 +47,11 @@ static bool take_look_again(struct take *take)
 	       take_look(take);
 }
 
-/* The load of the key has failed with that status. The take gets the old value, if there is one. */
-static void take_fail(struct take *take, enum tw_status status) HOLDS(take->shard->lock)
-{
-	take->entry = cache_pin_stale(take->cache, take->shard, take->hash, take->key,
-				      take->key_size, tw_now(take->cache->shared.wheel));
-	take->status = take->entry ? TW_STALE : status;
-	caller_count(take->caller, COUNT_STALE, take->entry != NULL);
-}
-
 /* The load takes too long. */
-static void take_time_out(struct take *take) HOLDS(take->shard->lock)
+static void take_time_out(struct take *take)
 {
-	take_fail(take, TW_TIMED_OUT);
-	caller_count(take->caller, COUNT_WAIT_TIMEOUTS, !take->entry);
+	take->status = TW_TIMED_OUT;
+	caller_count(take->caller, COUNT_WAIT_TIMEOUTS, 1);
 }
 
 /* Joins the load of a key that was not found before the lock was taken, or begins one at the real
@@ -114,8 +105,7 @@ static enum take_next take_joined(struct take *take, tw_duration until) HOLDS(ta
 	return TAKE_WAITS;
 }
 
-/* Waits for the load's end, not at all if `until` is 0, and takes its status, and the old value if
- * it has failed. */
+/* Waits for the load's end, not at all if `until` is 0, and takes its status. */
 static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->lock)
 {
 	struct tw_cache_loading *loading = take->loading;
@@ -129,8 +119,6 @@ static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->l
 		take->status = TW_CLOSED;
 	else if (loading->state != FLIGHT_OVER)
 		take_time_out(take);
-	else if (load_has_failed(loading->status))
-		take_fail(take, loading->status);
 	else
 		take->status = loading->status;
 }
@@ -141,7 +129,7 @@ static void take_result(struct take *take, bool has_run, tw_duration until)
 	struct tw_cache_loading *loading = take->loading;
 	bool has_ended = has_run && !loading->is_kept;
 
-	if (has_ended && !load_has_failed(loading->status)) {
+	if (has_ended) {
 		take->status = loading->status;
 	} else {
 		turn_lock_take(&take->shard->lock);

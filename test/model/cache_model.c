@@ -344,11 +344,9 @@ static void check_cause(const struct cache_value *value, enum tw_cache_cause cau
 /* Counts a value that one thread alone saw leave without a call that removes. */
 static void count_eviction(struct cache_model *model, const struct cache_value *value)
 {
-	tw_duration late = time_add(value->deadline.low, model->options.stale_if_error);
-
 	/* Past its deadline it has to make room, too, unless a load has outgrown it. */
-	model->evicted +=
-		!model->is_ending && model->now < late && !model->keys[value->key].is_outgrown;
+	model->evicted += !model->is_ending && model->now < value->deadline.low &&
+			  !model->keys[value->key].is_outgrown;
 	if (value->weight > model->heaviest)
 		model->heaviest = value->weight;
 }
@@ -706,16 +704,6 @@ void key_call_end(struct key_call *call, enum tw_status status, struct cache_val
 
 /* ---- Loads ---- */
 
-bool key_call_has_stale(struct key_call *call)
-{
-	struct cache_model *model = call->model;
-	struct cache_value *value;
-
-	return model->is_alone && call_knows(call, &value) && value && value->reported == 0 &&
-	       model->inserts == call->inserts &&
-	       time_add(value->deadline.low, model->options.stale_if_error) > model->now;
-}
-
 /* Returns whether the load's end is certain to change the key: no change has come since its take
  * began. The cache's own loads may have been queued before that. */
 static bool load_is_kept(const struct cache_model *model, const struct cache_load *load)
@@ -788,7 +776,7 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 		model->keys[i].is_outgrown = false;
 		if (!value || value->reported > 0)
 			continue;
-		if (time_add(value->deadline.high, options->stale_if_error) <= tick)
+		if (value->deadline.high <= tick)
 			host_fail("key %u is there past its deadline", i);
 		count++;
 		weight += value->weight;
@@ -889,7 +877,6 @@ void cache_model_check_stats(struct cache_model *model)
 	check_equal_counts("keys asked for", stats.hits + stats.misses + stats.absent,
 			   model->asked);
 	check_equal_counts("timeouts", stats.wait_timeouts, model->timeouts);
-	check_equal_counts("stale", stats.stale, model->stale);
 }
 
 void cache_model_close(struct cache_model *model, uint64_t inserts)

@@ -114,9 +114,7 @@ static void *touch_run(void *argument)
 
 static void *expire_run(void *argument)
 {
-	tw_duration deadline;
-
-	has_expired = entry_try_to_expire(entry, LATE, &deadline);
+	has_expired = entry_try_to_expire(entry, LATE);
 	return argument;
 }
 

@@ -94,8 +94,6 @@ static void check_filed(const struct shard *shard, const struct tw_cache_entry *
 
 	if (deadline < 0)
 		deadline = -deadline;
-	if (!(entry->kind & ENTRY_ABSENT))
-		deadline = deadline_after(deadline, shard->shared->stale);
 	if (deadline == TW_FOREVER)
 		return;
 	tick = shard_tick_of(shard, deadline);
