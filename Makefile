@@ -108,7 +108,7 @@ include src/redis/redis.mk
 # A test is a file of cases. The program that has them is that of the folder, or the test's own.
 TEST_PROGRAMS := $(TEST_OBJECTS:$(BUILD)/test/%.o=%)
 TESTS_WITH_EXCEPTIONS := runtime/test_exceptions cache/test_callbacks
-TESTS_APART := $(TESTS_WITH_EXCEPTIONS) $(addprefix redis/test_,calls_faults clocks connections \
+TESTS_APART := $(TESTS_WITH_EXCEPTIONS) $(addprefix redis/test_,calls_faults connections \
 	pages_faults program_faults resolver)
 objects_in = $(filter $(BUILD)/test/$(1)/%,$(TEST_OBJECTS) $(REDIS_TEST_OBJECTS))
 objects_in_all = $(filter-out $(TESTS_APART:%=$(BUILD)/test/%.o),$(objects_in))

@@ -118,10 +118,6 @@ ifneq ($(filter redis/test_keys,$(TESTS)),)
 test: $(KEYS)/all
 endif
 
-# What our code asks for the time of day.
-$(BUILD)/test/redis/test_clocks: WRAP = $(addprefix -Wl$(comma)--wrap=, \
-	clock_gettime gettimeofday time)
-
 # The servers that the tests have.
 REDIS_BENCH_SERVERS := $(addprefix $(BUILD)/test/redis/support/, \
 	certificates.o http_server.o redis_server.o sockets.o) $(BUILD)/test/support/wait.o

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # This checks that src/ goes downward only, file by file, in the order of src/layers: a file
-# includes and calls only its own module and those before it. The script tests itself by an include
-# and a call that go upward.
+# includes and calls only its own module and those before it. The part on Redis does not ask this
+# machine for the time of day either. The script tests itself by an include and a call that go
+# upward.
 
 cd "$(dirname "$0")/../.." || exit 1
 . test/support/script.sh
@@ -152,3 +153,11 @@ finds include 'cache/pool.h:[0-9]*: cache/cache.h is not below it'
 cp -r src "$root/call"
 printf 'void pool_above(void)\n{\n\tcache_compact();\n}\n' >>"$root/call/src/cache/pool.c"
 finds call 'cache/pool.c:[0-9]*: calls cache_compact, and cache/compact is not below it'
+
+# The clocks of clients and workers do not matter: only the receiver of a callback may say a date to
+# wait until.
+if grep -rnE 'CLOCK_REALTIME|CLOCK_TAI|gettimeofday|timespec_get|\btime\(' src/redis src/base \
+	--include='*.[ch]' | grep -v 'worker/callbacks.c:.*(now == -1 ? time(NULL) : now)'; then
+	echo "this asks for the machine's time of day"
+	exit 1
+fi
