@@ -189,3 +189,68 @@ $ export TWR_NAMESPACE=limits-copy
 $ twr load $folder/before
 3 added, 0 refused
 $ twr limits --json | sort | diff $folder/before -
+
+== Memory is bounded, whatever the file has: here 100 MB.
+$ body=$(head -c 200000 /dev/zero | tr '\0' x)
+$ lines() { for i in $(seq 500); do echo "{\"key\":\"$((i % 7))\",\"in\":\"1h\",\"body\":\"$body\"}"; done; }
+$ mkfifo $folder/rest; { lines; cat $folder/rest; } | twr load - >$folder/loaded & loads=$!
+# The rest is opened when all lines have been taken.
+$ exec 9>$folder/rest
+$ test -n "$SANITIZE" || test "$(sed -n 's/^VmHWM:\(.*\)kB/\1/p' /proc/$loads/status)" -le 49152
+$ exec 9>&-; wait $loads; cat $folder/loaded
+500 added, 0 refused
+$ twr stats | head -n 1
+tasks 7
+
+== A lost reply ends it, and the line is reported.
+$ server silent
+$ silent=${processes##* } TWR_URL="redis+unix://$folder/silent.sock?timeout=1"
+$ { seq 256 | sed 's/.*/{"key":"&","in":"1h"}/'; cat $folder/rest; } | twr load - >$folder/loaded 2>&1 & loads=$!
+$ exec 9>$folder/rest; until twr stats | grep -q 'tasks 256'; do sleep 0.01; done; kill -STOP $silent
+$ seq 257 600 | sed 's/.*/{"key":"&","in":"1h"}/' >&9; exec 9>&-
+75$ wait $loads
+$ cat $folder/loaded
+*the reply timed out
+twr: line 257 and all later lines must be added again
+256 added, 0 refused
+# The second batch was added, and the third has not been sent.
+$ kill -CONT $silent; until twr stats | grep -q 'tasks 512'; do sleep 0.01; done
+$ TWR_URL="redis+unix://$folder/own.sock"
+
+== Tasks in every condition come back as they were.
+$ start pages twr worker --listen 127.0.0.1:0 --namespace pages
+$ await pages 'the worker runs'
+$ frozen=http://$(grep -o '127.0.0.1:[0-9]*' $folder/pages)/healthz; kill -STOP $started
+$ add() { twr add "$@" --in 1h --data '[1]' --max-attempts 5; }
+$ for condition in scheduled due overdue leased waiting tried moved; do
+>         case $condition in leased) to=$frozen ;; *) to=http://127.0.0.1:1/ ;; esac
+>         case $condition in *d) group=tenant/user ;; *) group=g ;; esac
+>         add once-$condition --callback $to --group $group --latest 5h
+>         add every-$condition --callback $to --every 1h --missed all --group $group
+>         add cron-$condition --callback $to --cron '30 4 1 * *' --zone Asia/Tokyo --missed skip --group $group
+> done
+$ each() { for kind in once every cron; do twr "$1" $kind-"$2" $3; done; }
+$ for condition in leased waiting tried due; do test $condition = due || each move $condition '--in 0'; done
+$ start worker twr worker --verbose --retry-first 1h --retry-max 1h --lease 2h --timeout 1h
+$ until test "$(grep -c '^retry ' $folder/worker)" = 6 && twr stats | grep -q 'started 9'; do sleep 0.05; done
+$ kill -9 $started; each move tried '--in 0'; each move due '--in 0'; each move moved '--in 2h'
+$ now=$(date +%s); lists() { twr list --json | sed 's/"now_ms":[0-9]*,//; s/"token":[0-9]*,//; s/"state":"leased"/"state":"waiting"/' | sort; }
+# An outage leaves tasks overdue.
+$ twr list --json | grep overdue | sed 's/"due_ms":[0-9]*/"due_ms":'$((now - 7200))123/ | sed 's/"due":"[^"]*",//' | twr load -
+3 added, 0 refused
+$ twr limits --pause; lists >$folder/before; wc -l <$folder/before
+21
+$ twr list --json | grep -c '"state":"leased".*"token":'
+3
+$ twr list --json >$folder/lines; for copy in second-copy $TWR_NAMESPACE; do
+>         TWR_NAMESPACE=$copy twr load $folder/lines && TWR_NAMESPACE=$copy lists | diff $folder/before -
+> done
+21 added, 0 refused
+21 added, 0 refused
+$ twr stats | grep 'recurring\|started\|added'
+started 9
+recurring 14
+added 45
+# An occurrence by the calendar that has ended does not come back.
+$ twr cancel cron-scheduled; twr get cron-scheduled --json | sed 's/"now_ms":[0-9]*,//' >$folder/before
+$ twr list --json | twr load -; twr get cron-scheduled --json | sed 's/"now_ms":[0-9]*,//' | diff $folder/before -

@@ -10,6 +10,7 @@
 
 #include "faults/faults.h"
 #include "faults/stacks.h"
+#include "support/false_server.h"
 #include "support/program.h"
 #include "support/sockets.h"
 
@@ -205,6 +206,26 @@ TEST(opened, password_meets_each_failure)
 	environment.password = "the-secret";
 	MEET_EACH("groups");
 	redis_server_stop(&guarded);
+}
+
+/* Each shard lists a dead letter, which is gone when it is to be dropped. */
+TEST(opened, dead_letter_that_is_gone_meanwhile_is_no_failure)
+{
+	struct false_server server;
+	struct program program;
+
+	false_server_start(&server);
+	false_server_set(&server, "scan", "[1 '0' ['k' '1:1:0:1 8 0\n\n'] 9]", FALSE_ALWAYS);
+	false_server_set(&server, "dead_drop", ":-2", FALSE_ALWAYS);
+	environment.url = server.url;
+	run(&program, ARGUMENTS("drop", "--all"), NULL);
+	assert_int_equal(program.exit_code, 0);
+	assert_string_equal(program_text(&program), "0\n");
+	program_end(&program);
+	run(&program, ARGUMENTS("list", "--dead"), NULL);
+	assert_non_null(strstr(program_text(&program), "dead     1/8  k\n"));
+	program_end(&program);
+	false_server_stop(&server);
 }
 
 FIXTURE_FILE

@@ -96,6 +96,10 @@ STEPS(restored_task_replaces_all_of_another_as_its_mode_says,
       "restore a mode replace due 5s tried 2; stats recurring = 0;"
       "get a due tried token = 5s 2 none; done a = STALE; restore b mode new due 5s;"
       "restore b due 6s; get b due = 6s")
+/* The period goes on from the occurrence, and not from the end of the lease. */
+STEPS(restored_rhythm_goes_on,
+      "add a every 1h; claim = a#1; restore a every 1h at 0 due 1m tried 1; pass 1m; claim = a#2;"
+      "done a; get a due tried = 1h 0")
 STEPS(occurrences_that_would_begin_too_late_are_skipped,
       "restore a every 1h grace 2h due -10h30m at -10h30m; claim = none; claim = a#1@-30m;"
       "restore b every 1h grace 2h due -10h30m at -10h30m missed skip; claim = none;"

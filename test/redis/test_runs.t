@@ -60,6 +60,19 @@ $ twr add a --namespace "$TWR_NAMESPACE.2" --method GET --callback $url/healthz
 $ await worker "a  namespace $TWR_NAMESPACE.2  attempt 1/25"
 $ end
 
+== A worker calls what it is allowed to.
+2$ twr worker --deny 10.0.0.0/33
+*or an address: 10.0.0.0/33*
+2$ twr worker --allow ''
+$ worker twr worker --verbose --allow '*.localhost' --deny bad.shop.localhost --deny 127.0.0.0/8 --deny ::1 --allow '*'
+$ for name in 127.0.0.1 shop.localhost bad.shop.localhost; do
+>         twr add $name --method GET --callback http://$name:${url##*:}/healthz
+> done
+$ await worker 'the address is denied: 127.0.0.1'
+$ await worker 'done     shop.localhost'
+$ await worker 'the host is denied: bad.shop.localhost'
+$ end
+
 == A worker ends dead letters that are too many or too old.
 $ letters() { until twr stats | grep -qx "dead $1"; do sleep 0.02; done; }
 $ seq 5 | sed 's/.*/{"key":"&","state":"dead","due_ms":&}/' | twr load -

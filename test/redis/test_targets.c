@@ -9,7 +9,6 @@
 #include "redis/worker/targets.h"
 
 #include "support/http_server.h"
-#include "support/program.h"
 #include "support/runs.h"
 
 enum { WORDS = 8 };
@@ -405,29 +404,6 @@ STORED(opened, host_with_an_address_that_is_allowed_is_tried_again)
 	assert_int_equal(end_of("localhost", 0).end, TW_REDIS_END_RETRIED);
 	assert_null(strstr(end_of("localhost", 0).reason, "denied"));
 	assert_int_equal(http_server_count(&http), 0);
-}
-
-STORED(opened, worker_of_twr_allows_and_denies)
-{
-	struct program program;
-
-	assert_int_equal(TWR("worker", "--deny", "10.0.0.0/33"), 2);
-	assert_true(twr_said("or an address: 10.0.0.0/33"));
-	assert_int_equal(TWR("worker", "--allow", ""), 2);
-	add_host(fixture, "127.0.0.1");
-	add_host(fixture, "shop.localhost");
-	add_host(fixture, "bad.shop.localhost");
-	program_start(&program, &twr_environment,
-		      ARGUMENTS("worker", "--verbose", "--allow", "*.localhost", "--deny",
-				"bad.shop.localhost", "--deny", "127.0.0.0/8", "--deny", "::1",
-				"--allow", "*"));
-	assert_true(program_wait_text(&program, "the address is denied: 127.0.0.1"));
-	assert_true(program_wait_text(&program, "done     shop.localhost"));
-	assert_true(program_wait_text(&program, "the host is denied: bad.shop.localhost"));
-	assert_int_equal(kill(program.pid, SIGTERM), 0);
-	assert_int_equal(program_wait(&program), 0);
-	program_end(&program);
-	assert_int_equal(http_server_count(&http), 1);
 }
 
 FIXTURE_FILE

@@ -6,7 +6,6 @@
 
 #include "redis/client/client.h"
 #include "support/ends.h"
-#include "support/program.h"
 #include "support/wait.h"
 
 static struct fixture fixture;
@@ -51,8 +50,6 @@ static int namespace_open(void **state, unsigned shards)
 	fixture.options = (struct tw_redis_options){
 		.url = fixture.server.url, .name_space = fixture.name_space, .shards = shards};
 	fixture.redis = open_or_fail(&fixture.options);
-	twr_environment = (struct program_environment){.url = fixture.server.url,
-						       .name_space = fixture.name_space};
 	return 0;
 }
 

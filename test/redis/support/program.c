@@ -159,29 +159,3 @@ void program_end(struct program *program)
 	free(program->text);
 	program->text = NULL;
 }
-
-int program_run(struct program *program, const struct program_environment *environment,
-		const char *const *arguments)
-{
-	program_start(program, environment, arguments);
-	return program_wait(program);
-}
-
-struct program_environment twr_environment;
-static struct program last = {.output = -1}; /* that twr_run() ran */
-
-int twr_run(const char *const *arguments)
-{
-	program_end(&last);
-	return program_run(&last, &twr_environment, arguments);
-}
-
-const char *twr_text(void)
-{
-	return program_text(&last);
-}
-
-bool twr_said(const char *text)
-{
-	return strstr(twr_text(), text);
-}

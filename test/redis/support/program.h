@@ -37,18 +37,6 @@ int program_wait_text(struct program *program, const char *text);
 /* Kills it if it still runs, and frees its output. */
 void program_end(struct program *program);
 
-/* Runs it to its end and returns its exit code; program_end() is still needed. */
-int program_run(struct program *program, const struct program_environment *environment,
-		const char *const *arguments);
-
 #define ARGUMENTS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-/* Runs twr to its end and returns its exit code. Its output is kept until the next call. */
-#define TWR(...) twr_run(ARGUMENTS(__VA_ARGS__))
-int twr_run(const char *const *arguments);
-/* What it runs with: each fixture that is opened sets its url and its namespace. */
-extern struct program_environment twr_environment;
-const char *twr_text(void);
-bool twr_said(const char *text);
 
 #endif
