@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis has no memory left, or a replica refuses writes. These tests check what must still work. */
+/* Redis has no memory left, or a replica refuses writes. These tests check what must still
+ * work; test_tasks.c has the calls. */
 #include "support/fixture.h"
 
 #include "support/runs.h"
@@ -13,29 +14,6 @@ static bool each_ends(void *context, const struct tw_redis_info *info)
 {
 	++*(int *)context;
 	return true;
-}
-
-STORED(fixture, full_memory_stops_only_adds)
-{
-	struct tw_redis *other;
-	struct tw_redis_error error;
-	int listed = 0;
-
-	add_task(fixture->redis, "a", TW_HOUR);
-	add_task(fixture->redis, "b", TW_HOUR);
-	set_memory(fixture, "1");
-	/* A client that is opened now works, too. */
-	other = client_open(&fixture->options);
-	assert_int_equal(try_add(other, "c", 0, TW_REDIS_ANY), TW_REDIS_FAILED);
-	tw_redis_last_error(other, &error);
-	assert_non_null(strstr(error.text, "maxmemory"));
-	assert_int_equal(stats_of(other).tasks, 2);
-	assert_int_equal(find_task(other, "a").status, TW_OK);
-	assert_ok(other, tw_redis_each(other, TW_REDIS_TASKS, each_ends, &listed));
-	assert_int_equal(listed, 2);
-	assert_ok(other, cancel_task(other, "a"));
-	set_memory(fixture, "0");
-	assert_int_equal(stats_of(other).tasks, 1);
 }
 
 STORED(fixture, workers_drain_a_full_memory)

@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * These tests claim where something is wrong. A shard is not blocked by what other programs have
- * written into it or removed; what a server has lost is not given twice; large data does not block
- * Redis.
+ * These tests claim where something is wrong, or large: a shard is not blocked by what other
+ * programs have written into it, a lost reply is given back, and large data does not block Redis.
  */
 #include "support/fixture.h"
 
 #include "redis/client/jobs.h"
-
-static void spoil(struct fixture *fixture, const char *key, const char *record)
-{
-	unsigned shard = shard_of(fixture->redis, key);
-
-	redis_server_number(&fixture->server, "HSET {tw/%s/%u}body %s %s", fixture->name_space,
-			    shard, key, record);
-}
-
-STORED(fixture, record_that_cannot_be_read_is_claimed_and_can_be_failed)
-{
-	struct tw_redis_batch *batch;
-
-	add_task(fixture->redis, "a", 0);
-	spoil(fixture, "a", "nothing");
-	batch = await_claim(fixture->redis, "a", TW_MINUTE);
-	assert_int_equal(((const struct batch *)batch)->fates[0], FATE_BROKEN);
-	assert_int_equal(only_job(batch)->body_size, 0);
-	assert_int_equal(fail_job(fixture->redis, batch, TW_FOREVER, "unreadable"), TW_OK);
-	assert_int_equal(stats_of(fixture->redis).tasks, 0);
-	assert_string_equal(find_dead(fixture->redis, "a").reason, "unreadable");
-}
 
 STORED(fixture, key_longer_than_any_of_ours_is_broken)
 {
@@ -47,58 +24,6 @@ STORED(fixture, key_longer_than_any_of_ours_is_broken)
 	assert_int_equal(only_job(batch)->key_size, TW_REDIS_KEY_MAX + 1);
 	assert_int_equal(((const struct batch *)batch)->fates[0], FATE_BROKEN);
 	claim_end(batch);
-}
-
-/* The last writes are gone, as after a crash of the machine or a failover. */
-STORED(fixture, token_is_not_given_twice_where_redis_has_lost_the_last)
-{
-	unsigned shard = shard_of(fixture->redis, "a");
-	const char *name_space = fixture->name_space;
-	struct tw_redis_batch *first;
-	struct tw_redis_batch *second;
-
-	first = claim_new(fixture->redis, "a", TW_MINUTE);
-	redis_server_number(&fixture->server, "DEL {tw/%s/%u}state", name_space, shard);
-	redis_server_number(&fixture->server, "DEL {tw/%s/%u}leases", name_space, shard);
-	redis_server_number(&fixture->server, "ZADD {tw/%s/%u}due 1 a", name_space, shard);
-	second = await_claim(fixture->redis, "a", TW_MINUTE);
-	assert_int_equal(only_job(second)->attempt, 1);
-	assert_true(only_job(second)->token > only_job(first)->token);
-	assert_int_equal(finish_job(fixture->redis, first, TW_REDIS_DONE), TW_REDIS_STALE);
-	assert_int_equal(finish_job(fixture->redis, second, TW_REDIS_DONE), TW_OK);
-}
-
-/* The server's clock was set back; its tokens continue from the last. */
-STORED(fixture, tokens_of_claims_rise_whatever_the_time_is)
-{
-	enum { TASKS = 8 };
-	uint64_t last = UINT64_C(4102444800000000);
-
-	for (unsigned shard = 0; shard < 4; shard++)
-		redis_server_number(&fixture->server, "HSET {tw/%s/%u}state token %llu",
-				    fixture->name_space, shard, (unsigned long long)last);
-	add_tasks(fixture->redis, TASKS * 4, 0, 0);
-	for (unsigned shard = 0; shard < 4; shard++) {
-		uint64_t token = last;
-		size_t count = TASKS / 4;
-
-		/* This claims several at a time, twice. */
-		while (count > 0) {
-			struct tw_redis_batch *batch;
-
-			assert_ok(fixture->redis, tw_redis_claim(fixture->redis, shard, TASKS / 4,
-								 TW_MINUTE, &batch, NULL));
-			count = batch->count;
-			/* Tasks that were claimed together share a token. */
-			for (size_t i = 0; i < count; i++) {
-				assert_true(batch->jobs[i].token > token);
-				assert_true(batch->jobs[i].token == batch->jobs[0].token);
-			}
-			if (count)
-				token = batch->jobs[0].token;
-			claim_end(batch);
-		}
-	}
 }
 
 STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)

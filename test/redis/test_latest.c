@@ -2,8 +2,6 @@
 /* This tests the latest due time of tasks that are added repeatedly. */
 #include "support/steps.h"
 
-#include "support/proxy.h"
-
 #define OF_A_GROUP " group g"
 
 #define WITHOUT_A_PAUSE(group)                                                     \
@@ -74,48 +72,6 @@ STORED(one_shard, latest_time_after_the_year_9999_is_refused)
 					   .latest_due_ms = INT64_C(253402300800000)};
 
 	assert_int_equal(tw_redis_restore(fixture->redis, &info, 1, NULL), TW_INVALID);
-}
-
-static bool latest_copy(void *context, const struct tw_redis_info *info)
-{
-	*(int64_t *)context = info->latest_due_ms;
-	return false;
-}
-
-static int64_t latest_of(struct tw_redis *redis, const char *key)
-{
-	int64_t latest_ms;
-
-	assert_ok(redis, tw_redis_get(redis, key, strlen(key), latest_copy, &latest_ms));
-	return latest_ms;
-}
-
-STORED(fixture, add_repeated_after_a_lost_reply_keeps_the_latest_time)
-{
-	struct tw_redis_task first = {
-		.key = "first", .key_size = 5, .delay = TW_HOUR, .latest = TW_MINUTE};
-	struct tw_redis_task task = {
-		.key = "the-lost-one", .key_size = 12, .delay = TW_HOUR, .latest = TW_MINUTE};
-	struct tw_redis_options options = fixture->options;
-	struct tw_redis *redis;
-	struct proxy proxy;
-	int64_t latest_ms;
-	int64_t due_ms;
-
-	proxy_start(&proxy, fixture->server.port);
-	options.url = proxy.url;
-	redis = client_open(&options);
-	/* The server knows the script: the first try adds the task. */
-	add_one(redis, &first);
-	proxy_lose_reply(&proxy, "the-lost-one");
-	assert_int_equal(tw_redis_add(redis, &task, 1, NULL), TW_REDIS_OUTCOME_UNKNOWN);
-	assert_int_equal(proxy_lost(&proxy), 1);
-	latest_ms = latest_of(redis, "the-lost-one");
-	clocked_set(5000);
-	due_ms = add_one(redis, &task);
-	assert_true(due_ms == latest_ms);
-	assert_true(latest_of(redis, "the-lost-one") == latest_ms);
-	proxy_stop(&proxy);
 }
 
 CLOCKED_FILE

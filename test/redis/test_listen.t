@@ -160,7 +160,7 @@ $ end
 $ server other --appendonly yes
 $ unset TWR_NAMESPACE; TWR_URL="redis+unix://$folder/other.sock?timeout=3" other=${processes##* }
 $ worker; kill -9 $other; wait_for $folder/worker answers 503 /readyz
-$ get /readyz
+$ until get /readyz | grep 'Connection refused'; do sleep 0.1; done
 Redis is unavailable: *Connection refused*
 $ come 'twr_redis_up 0'; for page in /healthz /status.json; do status $page; done
 200
@@ -246,6 +246,6 @@ $ row runs 1; row runs 2
 $ one=$TWR_NAMESPACE two=$TWR_NAMESPACE.2; export TWR_NAMESPACE=$two; end; worker --namespace=$one,$two
 $ redis zadd "{tw/$two}present" $(($(date +%s) + 25))000 other
 $ redis hset "{tw/$two}workers" other "$(printf '<b>\033[2J 5000 1 2 3 4 5')"
-$ listed() { twr workers | grep -q ":$started$"; }
+$ listed() { for name in $one $two; do twr workers --namespace $name | grep -q ":$started$" || return; done; }
 $ wait_for $folder/worker listed; twr workers | grep '<b>'
     5.00 s *         1         2         3         4         5  <b>%1B[2J

@@ -4,8 +4,6 @@
 
 #include "support/runs.h"
 
-#include "support/cluster.h"
-
 enum { SHARDS = 4, THREADS = 8, EACH = 100 };
 
 static struct tw_redis *open_beside(struct tw_redis *redis, const char *name, unsigned shards)
@@ -41,16 +39,6 @@ STORED(fixture, namespaces_share_the_connection_and_no_task)
 	assert_int_equal(stats_of(fixture->redis).tasks, 0);
 	assert_int_equal(stats_of(second).tasks, 1);
 	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
-}
-
-STORED(fixture, pause_of_one_namespace_is_no_pause_of_another)
-{
-	struct tw_redis *second = open_second(fixture);
-
-	set_paused(fixture->redis, true);
-	add_task(fixture->redis, "a", 0);
-	assert_nothing_due(fixture->redis, "a");
-	claim_new(second, "a", TW_MINUTE);
 }
 
 static int64_t count_all_keys(struct fixture *fixture, const char *name_space)
@@ -216,29 +204,6 @@ STORED(fixture, handles_come_and_go_in_many_threads)
 		client_close(own);
 	}
 	assert_int_equal(redis_server_says(&fixture->server, "CLIENT LIST", "name=timingwheel"), 1);
-}
-
-TEST(fixture, nodes_of_a_cluster_have_one_connection_each)
-{
-	struct cluster cluster;
-	struct tw_redis_options options = {.shards = 64};
-	struct tw_redis *first;
-	struct tw_redis *second;
-
-	cluster_start(&cluster);
-	options.url = cluster.nodes[0].url;
-	first = client_open(&options);
-	second = open_beside(first, "second", 64);
-	add_tasks(first, 50, TW_HOUR, 0);
-	add_tasks(second, 70, TW_HOUR, 0);
-	assert_int_equal(stats_of(first).tasks, 50);
-	assert_int_equal(stats_of(second).tasks, 70);
-	for (int i = 0; i < CLUSTER_NODES; i++)
-		assert_int_equal(
-			redis_server_says(&cluster.nodes[i], "CLIENT LIST", "name=timingwheel"), 1);
-	client_close(first);
-	client_close(second);
-	cluster_stop(&cluster);
 }
 
 FIXTURE_FILE

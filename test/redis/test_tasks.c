@@ -99,8 +99,20 @@ STEPS(task_without_a_record_is_taken_out,
       "add a; redis HDEL {}body a; claim = none; stats tasks = 0")
 STEPS(task_that_loses_its_record_on_lease_can_be_failed,
       "add a; claim = a; redis HDEL {}body a; kill a; stats tasks = 0")
+STEPS(record_that_cannot_be_read_is_claimed_and_can_be_failed,
+      "add a; redis HSET {}body a nothing; claim = a; kill a why unreadable; stats tasks = 0;"
+      "letter a why = unreadable")
 STEPS(token_rises_where_the_clock_is_set_back,
-      "add a; claim = a#1; clock -1h; add a; claim = a#1; done a:1 = STALE; done a")
+      "add a; claim = a#1; clock -1h; add a; claim = a#1; done a:1 = STALE; done a;"
+      "redis HSET {}state token 4102444800000000; add a , b; claim most 1; claim = b; snooze a;"
+      "claim = a; done a:3 = STALE; done a")
+/* The last writes are gone, as after a crash of the machine or a failover. */
+STEPS(token_is_not_given_twice_where_redis_has_lost_the_last,
+      "add a; claim = a#1; redis DEL {}state; redis DEL {}leases; redis ZADD {}due 1 a; pass 1us;"
+      "claim = a#1; done a:1 = STALE; done a")
+STEPS(full_memory_stops_only_adds,
+      "add a in 1h; add b in 1h; redis CONFIG SET maxmemory 1; add c = FAILED; stats tasks = 2;"
+      "get a state = pending; list = a b; cancel a; redis CONFIG SET maxmemory 0; stats tasks = 1")
 
 STEPS(stats_count_what_there_is,
       "stats tasks due started dead next = 0 0 0 0 none; add later in 1h; stats next = 1h;"

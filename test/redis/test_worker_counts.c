@@ -4,27 +4,13 @@
 
 #include "support/runs.h"
 
-static struct tw_redis_worker *worker_of(const struct fixture *fixture,
-					 struct tw_redis_worker_options options)
-{
-	struct tw_redis_error error = {0};
-	struct tw_redis_worker *worker;
-
-	if (tw_redis_worker_start(&worker, &fixture->options, &options, &error) != TW_OK)
-		fail_msg("%s: %s", tw_status_name(error.status), error.text);
-	return worker;
-}
-
 /* Waits until `count` runs have ended. */
 static struct tw_redis_worker_stats await_ends(struct tw_redis_worker *worker, uint64_t count)
 {
-	struct tw_redis_worker_stats stats = worker_stats(worker);
+	struct tw_redis_worker_stats stats;
 
-	for (int i = 0; i < 12000 && stats.done + stats.retried + stats.dead < count; i++) {
-		wait_for(5 * TW_MILLISECOND);
-		stats = worker_stats(worker);
-	}
-	assert_int_equal(stats.done + stats.retried + stats.dead, count);
+	WAIT_UNTIL(
+		(stats = worker_stats(worker), stats.done + stats.retried + stats.dead >= count));
 	return stats;
 }
 
@@ -61,13 +47,12 @@ TEST(once, bounds_go_up_to_forever)
 	assert_int_equal(tw_redis_bucket_bound(UINT32_MAX), TW_FOREVER);
 }
 
-TEST(fixture, bad_arguments_are_refused)
+STORED(fixture, bad_arguments_are_refused)
 {
-	struct tw_redis_worker *worker = worker_of(*state, (struct tw_redis_worker_options){0});
+	struct tw_redis_worker *worker = WORK(fixture);
 
 	assert_int_equal(tw_redis_worker_get_stats(NULL, NULL, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_worker_get_stats(worker, NULL, NULL), TW_INVALID);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
 static enum tw_redis_outcome sleep_and_end(void *context, const struct tw_redis_job *job,
@@ -88,7 +73,8 @@ STORED(fixture, times_of_all_runs_are_in_the_histograms)
 	add_task(fixture->redis, "dead", 0);
 	/* It calls no handler. */
 	add_callback(fixture->redis, "called", "http://127.0.0.1:1/", 1);
-	worker = worker_of(fixture, (struct tw_redis_worker_options){.handler = sleep_and_end});
+	worker = worker_start(&fixture->options,
+			      &(struct tw_redis_worker_options){.handler = sleep_and_end});
 	stats = await_ends(worker, 3);
 	assert_int_equal(stats.done, 1);
 	assert_int_equal(stats.dead, 2);
@@ -98,7 +84,6 @@ STORED(fixture, times_of_all_runs_are_in_the_histograms)
 	assert_in_range(stats.lateness.total_us, 20ULL * 60 * 1000000, 40ULL * 60 * 1000000);
 	assert_true(histogram_count_to(&stats.duration, 50 * TW_MILLISECOND) <= 1);
 	assert_in_range(stats.duration.total_us, 2 * 60000, 120 * 1000000);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
 }
 
 STORED(fixture, run_that_never_began_has_no_times)
@@ -108,37 +93,13 @@ STORED(fixture, run_that_never_began_has_no_times)
 
 	/* The task needs a handler, and there is none. */
 	add_task(fixture->redis, "a", 0);
-	worker = worker_of(fixture, (struct tw_redis_worker_options){.retry_first = TW_HOUR,
-								     .retry_max = TW_HOUR});
+	worker = worker_start(
+		&fixture->options,
+		&(struct tw_redis_worker_options){.retry_first = TW_HOUR, .retry_max = TW_HOUR});
 	stats = await_ends(worker, 1);
 	assert_int_equal(stats.retried, 1);
 	assert_int_equal(histogram_count(&stats.lateness), 0);
 	assert_int_equal(histogram_count(&stats.duration), 0);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-}
-
-TEST(once, loss_and_return_of_redis_are_counted)
-{
-	struct redis_server server;
-	struct tw_redis_options options = {.url = server.url, .shards = 4};
-	struct tw_redis_worker *worker;
-	struct tw_redis_worker_stats stats;
-
-	redis_server_start(&server, NULL);
-	assert_int_equal(tw_redis_worker_start(&worker, &options, NULL, NULL), TW_OK);
-	redis_server_end(&server, SIGKILL);
-	for (int i = 0; i < 6000 && !worker_stats(worker).losses; i++)
-		wait_for(5 * TW_MILLISECOND);
-	stats = worker_stats(worker);
-	assert_int_equal(stats.losses, 1);
-	assert_int_equal(stats.reconnects, 0);
-	redis_server_restart(&server);
-	for (int i = 0; i < 6000 && !worker_stats(worker).reconnects; i++)
-		wait_for(5 * TW_MILLISECOND);
-	assert_int_equal(worker_stats(worker).reconnects, 1);
-	assert_true(worker_stats(worker).round_trips > stats.round_trips);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
-	redis_server_stop(&server);
 }
 
 /* Blocks the worker's main thread while the test has the lock. */
@@ -157,7 +118,7 @@ STORED(fixture, loop_that_is_held_up_is_seen)
 	struct tw_redis_worker *worker;
 
 	pthread_mutex_lock(&lock);
-	worker = worker_of(fixture, options);
+	worker = worker_start(&fixture->options, &options);
 	add_callback(fixture->redis, "a", "http://127.0.0.1:1/", 1);
 	/* The worker never sleeps for that long. */
 	for (int i = 0; i < 4000 && worker_stats(worker).turned < 11 * TW_SECOND; i++)
@@ -166,7 +127,7 @@ STORED(fixture, loop_that_is_held_up_is_seen)
 	pthread_mutex_unlock(&lock);
 	await_ends(worker, 1);
 	assert_true(worker_stats(worker).turned < 11 * TW_SECOND);
-	assert_int_equal(tw_redis_worker_destroy(worker), TW_OK);
+	worker_stop(worker);
 }
 
 FIXTURE_FILE

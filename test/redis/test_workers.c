@@ -65,21 +65,6 @@ STORED(fixture, counts_of_a_worker_are_reported_again)
 	assert_int_equal(only_worker(fixture->redis).held, 0);
 }
 
-STORED(fixture, worker_of_two_namespaces_is_reported_in_both)
-{
-	char name[48];
-	const struct tw_redis_source sources[] = {{.name_space = fixture->name_space},
-						  {.name_space = name}};
-	struct tw_redis *second;
-
-	snprintf(name, sizeof(name), "%s.2", fixture->name_space);
-	WORK(fixture, .sources = sources, .source_count = 2);
-	assert_ok(fixture->redis, tw_redis_open_beside(fixture->redis, name, 4, &second, NULL));
-	WAIT_UNTIL(count_workers(fixture->redis) == 1 && count_workers(second) == 1);
-	assert_string_equal(only_worker(fixture->redis).name, only_worker(second).name);
-	client_close(second);
-}
-
 /* Writes a worker's report, valid for that long from now. */
 static void report_write(struct fixture *fixture, const char *worker, const char *text,
 			 int64_t good_ms)
