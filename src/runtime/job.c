@@ -84,53 +84,6 @@ static tw_duration lateness_at(tw_duration now, tw_duration deadline)
 	return deadline < now - TW_FOREVER ? TW_FOREVER : now - deadline;
 }
 
-/* Says when the task was due. */
-static INLINED void job_date(struct work *work)
-{
-	work->task->deadline = work->timer->deadline;
-	work->task->lateness = lateness_at(work->now, work->timer->deadline);
-}
-
-/* Calls the function that gets the value of a task which does not run, as it was drained, released
- * or stopped. */
-static INLINED void job_return(struct work *work)
-{
-	struct job_target *target = work->target;
-	struct job_thread *thread = work->thread;
-	struct timer *timer = work->timer;
-
-	if (timer->job == TIMER_RUN) {
-		timer->job = TIMER_RELEASE;
-		timer->reason = TW_STOPPED;
-		counter_add(&thread->counts[JOB_UNBEGUN_STOPPED], 1);
-	}
-	job_date(work);
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	if (timer->job == TIMER_DRAIN) {
-		timer->drain->each(timer->drain->context, work->task);
-		job_end_in_child(target);
-		drain_release(timer->drain);
-	} else if (target->release) {
-		target->release(target->context, work->task, (enum tw_reason)timer->reason);
-		job_end_in_child(target);
-	}
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-}
-
-/* Calls a close's function. Not inlined: the other ways need no registers for it. */
-static __attribute__((noinline)) void job_close(struct job_target *target, struct timer *timer,
-						struct job_thread *thread, struct tw_task *task)
-{
-	/* The function may free the alarm. */
-	task->deadline = timer->deadline;
-	task->run = timer_alarm(timer)->function;
-	counter_add(&thread->counts[JOB_RUNNING], 1);
-	task->run(task->value);
-	job_end_in_child(target);
-	counter_subtract(&thread->counts[JOB_RUNNING], 1);
-	alarm_table_end_close(target->alarms);
-}
-
 /* Whether a task may start. */
 static bool job_may_run(struct job_target *target)
 {
@@ -163,24 +116,57 @@ static INLINED void job_show(struct job_run *run, const struct tw_task *task, tw
 	atomic_store_explicit(&run->began, began, memory_order_release);
 }
 
-/* Runs the task. A handle's or an alarm's has begun, and has not ended. */
-static INLINED void job_run(struct work *work)
+/* Calls the program's function for a job, and shows meanwhile that it runs; of a task it shows the
+ * key or id, too. A handle's or an alarm's task has begun, and has not ended. */
+static INLINED void job_call(struct work *work, enum timer_job job)
 {
 	struct job_target *target = work->target;
 	struct job_thread *thread = work->thread;
+	struct timer *timer = work->timer;
+	struct tw_task *task = work->task;
 
-	job_date(work);
-	histogram_record(&thread->lateness, work->task->lateness);
-	job_show(&thread->run, work->task, work->began);
-	if (work->task->run)
-		work->task->run(work->task->value);
+	task->deadline = timer->deadline;
+	task->lateness = lateness_at(work->now, timer->deadline);
+	if (job == TIMER_RUN) {
+		histogram_record(&thread->lateness, task->lateness);
+		job_show(&thread->run, task, work->began);
+	} else {
+		/* relaxed: publishes nothing. */
+		atomic_store_explicit(&thread->run.began, JOB_NO_TASK, memory_order_relaxed);
+	}
+	if (job == TIMER_DRAIN)
+		timer->drain->each(timer->drain->context, task);
+	else if (job == TIMER_RELEASE)
+		target->release(target->context, task, (enum tw_reason)timer->reason);
+	else if (task->run)
+		task->run(task->value);
 	else
-		target->execute(target->context, work->task);
-	work->took = time_since(clock_read_real(target->clock->id), work->began);
+		target->execute(target->context, task);
 	job_end_in_child(target);
+	if (job == TIMER_RUN) {
+		work->took = time_since(clock_read_real(target->clock->id), work->began);
+		histogram_record(&thread->duration, work->took);
+	}
 	/* relaxed: see job_show(). */
 	atomic_store_explicit(&thread->run.began, 0, memory_order_relaxed);
-	histogram_record(&thread->duration, work->took);
+}
+
+/* Passes on the value of a task that does not run, as it was drained, released or stopped. */
+static INLINED void job_return(struct work *work)
+{
+	struct timer *timer = work->timer;
+
+	if (timer->job == TIMER_DRAIN) {
+		job_call(work, TIMER_DRAIN);
+		drain_release(timer->drain);
+		return;
+	}
+	if (timer->job == TIMER_RUN) {
+		timer->reason = TW_STOPPED;
+		counter_add(&work->thread->counts[JOB_UNBEGUN_STOPPED], 1);
+	}
+	if (work->target->release)
+		job_call(work, TIMER_RELEASE);
 }
 
 static INLINED void job_finish_keyed(struct work *work)
@@ -191,70 +177,50 @@ static INLINED void job_finish_keyed(struct work *work)
 	work->task->key = timer->hh.key;
 	work->task->key_size = timer->hh.keylen;
 	if (timer->timer.job == TIMER_RUN && job_may_run(target))
-		job_run(work);
+		job_call(work, TIMER_RUN);
 	else
 		job_return(work);
 	timer_free(target->store, work->thread->bin, timer);
 	limit_give(target->places);
 }
 
-/* Runs an alarm that has begun. */
-static INLINED enum alarm_end job_run_alarm(struct work *work)
-{
-	struct job_target *target = work->target;
-	struct alarm *alarm = timer_alarm(work->timer);
-	bool is_periodic = work->timer->class == TIMER_PERIODIC;
-	enum alarm_end end;
-
-	if (is_periodic && alarm_only_looks(alarm))
-		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
-	else
-		job_run(work);
-	/* The end may ask the schedule, which may fork. */
-	if (is_periodic)
-		work->took = -work->began;
-	end = alarm_end(target->alarms, alarm, work->now, target->places);
-	job_end_in_child(target);
-	return end;
-}
-
-/* Ends an alarm that does not run. Its value, a handle's, goes back, unless the handle was stopped,
- * or set later, since it was claimed. */
-static INLINED enum alarm_end job_pass_alarm(struct work *work, bool is_handle, bool may_run)
-{
-	struct job_target *target = work->target;
-	struct alarm *alarm = timer_alarm(work->timer);
-	bool goes_back =
-		is_handle && (work->timer->job != TIMER_RUN || (!may_run && alarm_take(alarm)));
-	enum alarm_end end;
-
-	if (goes_back) {
-		job_return(work);
-		limit_give(target->places);
-	}
-	end = alarm_end(target->alarms, alarm, ALARM_NOT_RUN, target->places);
-	if (is_handle && !goes_back)
-		counter_add(&work->thread->counts[end == ALARM_ENDED || end == ALARM_GONE
-							  ? JOB_UNBEGUN_REMOVED
-							  : JOB_UNBEGUN_RESET],
-			    1);
-	return end;
-}
-
+/* Does an alarm's job. A handle's value goes back where the task does not run, unless the handle
+ * was stopped, or set later, since it was claimed. */
 static INLINED void job_finish_alarm(struct work *work)
 {
 	struct job_target *target = work->target;
 	struct alarm *alarm = timer_alarm(work->timer);
 	bool is_handle = timer_is_handle(work->timer);
-	bool may_run = work->timer->job == TIMER_RUN && job_may_run(target);
+	bool is_periodic = work->timer->class == TIMER_PERIODIC;
+	bool is_task = work->timer->job == TIMER_RUN;
+	bool may_run = is_task && job_may_run(target);
+	bool begins;
+	bool goes_back = false;
 	enum alarm_end end;
 
 	if (is_handle)
 		handle_describe(alarm, work->task);
-	if (may_run && alarm_begin(alarm, work->now, &work->task->run))
-		end = job_run_alarm(work);
-	else
-		end = job_pass_alarm(work, is_handle, may_run);
+	begins = may_run && alarm_begin(alarm, work->now, &work->task->run);
+	if (begins && is_periodic && alarm_only_looks(alarm)) {
+		counter_add(&work->thread->counts[JOB_UNBEGUN_RESET], 1);
+	} else if (begins) {
+		job_call(work, TIMER_RUN);
+	} else if (is_handle && (!is_task || (!may_run && alarm_take(alarm)))) {
+		goes_back = true;
+		job_return(work);
+		limit_give(target->places);
+	}
+	end = alarm_end(target->alarms, alarm, begins ? work->now : ALARM_NOT_RUN, target->places);
+	if (is_periodic) {
+		/* It may have asked the schedule, which may fork. */
+		job_end_in_child(target);
+		work->took = -work->began;
+	}
+	if (is_handle && !begins && !goes_back)
+		counter_add(&work->thread->counts[end == ALARM_ENDED || end == ALARM_GONE
+							  ? JOB_UNBEGUN_REMOVED
+							  : JOB_UNBEGUN_RESET],
+			    1);
 	/* It is freed, or left to its owner. */
 	if (end == ALARM_GONE)
 		handle_free(target->handles, &work->thread->bin->handles, alarm);
@@ -282,12 +248,16 @@ tw_duration job_finish(struct job_target *target, struct timer *timer, struct jo
 			    .took = -began};
 
 	innermost = &task;
-	if (timer_has_key(timer))
+	if (timer_has_key(timer)) {
 		job_finish_keyed(&work);
-	else if (timer->job == TIMER_CLOSE)
-		job_close(target, timer, thread, &task);
-	else
+	} else if (timer->job == TIMER_CLOSE) {
+		/* The function may free the alarm. */
+		task.run = timer_alarm(timer)->function;
+		job_call(&work, TIMER_CLOSE);
+		alarm_table_end_close(target->alarms);
+	} else {
 		job_finish_alarm(&work);
+	}
 	innermost = outer;
 	guard.has_returned = true;
 	return work.took;
@@ -341,7 +311,7 @@ static void job_sums_add_run(struct job_sums *sums, const struct job_run *run)
 	if (began == 0)
 		return;
 	sums->runs++;
-	if (sums->began != 0 && sums->began <= began)
+	if (began == JOB_NO_TASK || (sums->began != 0 && sums->began <= began))
 		return;
 	running.key_size = atomic_load_explicit(&run->key_size, memory_order_acquire);
 	for (size_t i = 0; i < JOB_RUN_WORDS; i++)

@@ -49,21 +49,22 @@ struct job_target {
 
 /* Statistics of the jobs that a thread did. */
 enum job_count {
-	JOB_RUNNING,         /* release, drain and close functions being called */
 	JOB_UNBEGUN_STOPPED, /* tasks: the wheel had been stopped */
 	JOB_UNBEGUN_REMOVED, /* the handle had been stopped */
 	JOB_UNBEGUN_RESET,   /* the handle goes back: it was reset, or its calendar not due */
 	JOB_COUNTS
 };
 
-enum { JOB_RUN_WORDS = TW_RUNNING_KEY_SIZE / sizeof(uint64_t) };
+enum { JOB_NO_TASK = -1, JOB_RUN_WORDS = TW_RUNNING_KEY_SIZE / sizeof(uint64_t) };
 
 /*
- * A job run is the task that a thread runs, for those who look at it meanwhile. The thread clears
+ * A job run is the call that a thread makes, for those who look at it meanwhile. The thread clears
  * `began` at the end of a run, and sets it last at the begin of the next.
  */
 struct job_run {
-	_Atomic tw_duration began; /* real time; 0 if there is no run */
+	/* The real time when the task began; 0 if there is no run; JOB_NO_TASK for a release, drain
+	 * or close function, whose key is not shown. */
+	_Atomic tw_duration began;
 	_Atomic uint64_t key_size; /* bytes; 0 if it has no key */
 	/* The first bytes of the key. Without a key the first word is the handle's id, or 0. */
 	_Atomic uint64_t words[JOB_RUN_WORDS];
@@ -89,8 +90,8 @@ struct job_sums {
 	uint64_t counts[JOB_COUNTS];
 	struct histogram_sum lateness;
 	struct histogram_sum duration;
-	uint64_t runs; /* tasks that run */
-	/* The run that began first. */
+	uint64_t runs; /* calls under way */
+	/* The task that began first. */
 	tw_duration began; /* real time, as `took` is not known here */
 	struct tw_running longest;
 };

@@ -180,7 +180,7 @@ static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, 
 	stats->fired = stats->fired > unbegun ? stats->fired - unbegun : 0;
 	stats->removed += counts[JOB_UNBEGUN_REMOVED];
 	stats->stopped += counts[JOB_UNBEGUN_STOPPED];
-	stats->running = counts[JOB_RUNNING] + sums->runs;
+	stats->running = sums->runs;
 	stats->lateness = histogram_percentiles(&sums->lateness);
 	stats->task_duration = histogram_percentiles(&sums->duration);
 	stats->longest_running = sums->longest;

@@ -152,7 +152,7 @@ static struct schedule *schedule_make(void)
 
 static uint64_t timer_id;
 
-/* Does what job_run_alarm() does. */
+/* Does what job_finish_alarm() does. */
 static void alarm_do_job(struct alarm *alarm)
 {
 	struct alarm_table *table = &owner.out.alarms;
