@@ -1,89 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hints announce tasks that are due earlier than workers expect, and nothing else. Where they are
- * not allowed everything works, a little later.
+ * Workers hear hints of tasks that are due earlier than they expect, and where hints are not
+ * allowed everything works, a little later. test_tasks.c says what is hinted.
  */
 #include "support/fixture.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include "redis/client/client.h"
-#include "redis/worker/hints.h"
 #include "support/false_server.h"
 #include "support/runs.h"
-
-static struct mailbox mailbox;
-static struct tw_redis *listened;
-static struct hints hints;
-static bool hints_come;
-static size_t hint_count;
-static struct hint last_hint;
-
-/* Takes what has been heard. Returns whether hints come. */
-static bool hear(void)
-{
-	struct heard heard;
-
-	if (!hints_take(&hints, &heard))
-		return hints_come;
-	hints_come = heard.connected;
-	hint_count += heard.count;
-	if (heard.count)
-		last_hint = heard.hints[heard.count - 1];
-	return hints_come;
-}
-
-/* Takes the hints that come within that time. Returns false if none does. */
-static bool hint_comes(tw_duration within, unsigned *shard, tw_duration *wait)
-{
-	tw_duration end = wall_clock() + within;
-
-	while (hear() && !hint_count) {
-		struct pollfd descriptor = {.fd = mailbox.descriptor, .events = POLLIN};
-
-		if (wall_clock() >= end)
-			return false;
-		poll(&descriptor, 1, 10);
-	}
-	*shard = last_hint.shard;
-	*wait = last_hint.wait;
-	hint_count = 0;
-	return true;
-}
-
-/* Checks that a hint comes: the key's shard has a task that is due after that wait. */
-static void assert_hinted(struct tw_redis *redis, const char *key, tw_duration expected)
-{
-	unsigned shard = 99;
-	tw_duration wait = 1;
-
-	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
-	assert_int_equal(shard, shard_of(redis, key));
-	assert_in_range(wait, expected, expected ? expected + 2 * TW_MILLISECOND : 0);
-}
-
-/* Connects as a worker does, and subscribes. */
-static void hints_open(struct tw_redis *redis)
-{
-	listened = redis;
-	hints = (struct hints){.spaces = &listened, .count = 1, .mailbox = &mailbox};
-	hints_come = false;
-	hint_count = 0;
-	redis->access->settings.stop = eventfd(0, EFD_CLOEXEC);
-	assert_int_equal(mailbox_init(&mailbox), TW_OK);
-	assert_true(hints_begin(&hints));
-	WAIT_UNTIL(hear());
-}
-
-static void hints_close(void)
-{
-	eventfd_write(listened->access->settings.stop, 1);
-	hints_end(&hints);
-	close(listened->access->settings.stop);
-	mailbox_destroy(&mailbox);
-}
 
 /* The worker reports it once, and does not connect repeatedly. */
 STORED(fixture, worker_without_the_right_to_subscribe_polls)
@@ -110,73 +33,6 @@ STORED(fixture, worker_without_the_right_to_subscribe_polls)
 	freeReplyObject(reply);
 }
 
-STORED(fixture, earlier_task_is_hinted)
-{
-	hints_open(fixture->redis);
-	add_task(fixture->redis, "a", 5 * TW_SECOND);
-	assert_hinted(fixture->redis, "a", 5 * TW_SECOND);
-	assert_int_equal(move_task(fixture->redis, "a", TW_SECOND), TW_OK);
-	assert_hinted(fixture->redis, "a", TW_SECOND);
-	add_task(fixture->redis, "a", 0);
-	assert_hinted(fixture->redis, "a", 0);
-	hints_close();
-}
-
-/* Finds a key of the same shard as "a". */
-static void key_beside_a(struct tw_redis *redis, char key[KEY_SIZE])
-{
-	int number = 0;
-
-	do
-		number_key(key, number++);
-	while (shard_of(redis, key) != shard_of(redis, "a"));
-}
-
-/* One script call adds both, with one hint. */
-STORED(fixture, earliest_of_many_is_hinted)
-{
-	char key[KEY_SIZE];
-	struct tw_redis_task tasks[] = {{.key = "a", .key_size = 1, .delay = 2 * TW_SECOND},
-					{.key = key, .delay = 5 * TW_SECOND}};
-
-	key_beside_a(fixture->redis, key);
-	tasks[1].key_size = strlen(key);
-	hints_open(fixture->redis);
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, 2, NULL));
-	assert_hinted(fixture->redis, "a", 2 * TW_SECOND);
-	hints_close();
-}
-
-STORED(fixture, released_task_is_hinted)
-{
-	struct tw_redis_batch *batch = claim_new(fixture->redis, "a", TW_MINUTE);
-
-	hints_open(fixture->redis);
-	assert_int_equal(finish_job(fixture->redis, batch, TW_REDIS_SNOOZE), TW_OK);
-	assert_hinted(fixture->redis, "a", 0);
-	hints_close();
-}
-
-STORED(fixture, later_and_far_tasks_are_not_hinted)
-{
-	unsigned shard;
-	tw_duration wait;
-
-	add_task(fixture->redis, "first", 5 * TW_SECOND);
-	hints_open(fixture->redis);
-	for (int i = 0; i < 100; i++) {
-		char key[16];
-
-		snprintf(key, sizeof(key), "key %d", i);
-		if (shard_of(fixture->redis, key) == shard_of(fixture->redis, "first"))
-			add_task(fixture->redis, key, 6 * TW_SECOND);
-		else
-			add_task(fixture->redis, key, TW_MINUTE);
-	}
-	assert_false(hint_comes(200 * TW_MILLISECOND, &shard, &wait));
-	hints_close();
-}
-
 /* Other programs published these, or no Redis sends them. The last one is a hint. */
 TEST(fixture, invalid_hints_are_ignored)
 {
@@ -192,23 +48,20 @@ TEST(fixture, invalid_hints_are_ignored)
 		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$12\r\n3 3600000000",
 	};
 	char subscribed[1024] = "*3\r\n$9\r\nsubscribe\r\n$15\r\ntw/default/hint\r\n:1";
+	struct tw_redis_options options = {.shards = 4};
+	struct tw_redis_worker *worker;
 	struct false_server server;
-	struct tw_redis *redis;
-	unsigned shard = 99;
-	tw_duration wait = 0;
 
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
 		strcat(strcat(subscribed, "\r\n"), messages[i]);
 	false_server_start(&server);
-	redis = client_open(&(struct tw_redis_options){.url = server.url, .shards = 4});
 	false_server_set(&server, "SUBSCRIBE", subscribed, 1);
-	hints_open(redis);
-	assert_true(hint_comes(5 * TW_SECOND, &shard, &wait));
-	assert_int_equal(shard, 3);
-	assert_int_equal(wait, TW_HOUR);
-	assert_false(hint_comes(20 * TW_MILLISECOND, &shard, &wait));
-	assert_true(hints_come);
-	hints_close();
+	options.url = server.url;
+	worker = WORK_AT(&options);
+	WAIT_UNTIL(worker_stats(worker).hints > 0);
+	wait_for(20 * TW_MILLISECOND);
+	assert_int_equal(worker_stats(worker).hints, 1);
+	worker_stop(worker);
 	false_server_stop(&server);
 }
 

@@ -93,6 +93,17 @@ STEPS(task_that_would_begin_too_late_is_skipped,
 STEPS(longest_grace_and_most_attempts_are_taken,
       "add a grace 876000h max 1000000; claim = a; get a grace max = 876000h 1000000")
 
+/* ---- Hints ---- */
+
+STEPS(earlier_task_is_hinted,
+      "listen; add a in 5s; hints = 5s; move a in 1s; hints = 1s; add a; hints = 0;"
+      "add b in 2s , c in 1s; hints = none")
+STEPS(earliest_of_many_is_hinted, "listen; add a in 2s , b in 5s; hints = 2s")
+STEPS(released_task_is_hinted, "add a; claim = a; listen; snooze a; hints = 0")
+STEPS(later_and_far_tasks_are_not_hinted,
+      "listen; add a in 12s1ms; hints = none; add b in 12s; hints = 12s; add c in 12s1ms;"
+      "add d in 1m; hints = none")
+
 /* ---- Others ---- */
 
 STEPS(task_without_a_record_is_taken_out,

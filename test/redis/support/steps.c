@@ -24,6 +24,7 @@ struct steps {
 	struct tw_redis_batch *batches[BATCHES]; /* what all claims have given */
 	size_t batch_count;
 	tw_duration next;
+	redisContext *listener; /* has subscribed to hints, or NULL */
 };
 
 /* ---- The clock ---- */
@@ -504,6 +505,34 @@ static enum tw_status redis(struct steps *steps, int what)
 	return TW_OK;
 }
 
+static enum tw_status listen_to_hints(struct steps *steps, int what)
+{
+	steps->listener = redisConnect("127.0.0.1", steps->fixture->server.port);
+	assert_int_equal(steps->listener->err, 0);
+	freeReplyObject(
+		redisCommand(steps->listener, "SUBSCRIBE tw/%s/hint", steps->fixture->name_space));
+	return TW_OK;
+}
+
+/* The server answers the PING after all messages that it has. */
+static enum tw_status hints(struct steps *steps, int what)
+{
+	redisReply *reply = redisCommand(steps->listener, "PING");
+	void *next;
+	long long wait_us;
+
+	for (; reply->elements == 3; reply = next) {
+		assert_int_equal(sscanf(reply->element[2]->str, "0 %lld", &wait_us), 1);
+		say(steps, *steps->said ? " " : "");
+		say_length(steps, wait_us * TW_MICROSECOND);
+		freeReplyObject(reply);
+		assert_int_equal(redisGetReply(steps->listener, &next), REDIS_OK);
+	}
+	freeReplyObject(reply);
+	say(steps, *steps->said ? "" : "none");
+	return TW_OK;
+}
+
 enum { FROM_NOW, FROM_BEGINNING };
 
 static enum tw_status set_clock(struct steps *steps, int from)
@@ -538,6 +567,8 @@ static const struct {
 	{"revive", revive, 0},
 	{"drop", drop, 0},
 	{"limits", set_limits, 0},
+	{"listen", listen_to_hints, 0},
+	{"hints", hints, 0},
 	{"keys", keys, 0},
 	{"redis", redis, 0},
 	{"pass", set_clock, FROM_NOW},
@@ -587,6 +618,8 @@ static void steps_end(void *context)
 
 	while (steps->batch_count)
 		tw_redis_batch_free(steps->batches[--steps->batch_count]);
+	redisFree(steps->listener);
+	steps->listener = NULL;
 	clocked_set(0);
 }
 

@@ -29,6 +29,8 @@
  *     revive KEY, drop KEY about a dead letter
  *     limits GROUP running N rate N/LENGTH
  *                          set the group's limits; '' is the namespace
+ *     listen               subscribe to hints
+ *     hints                = the waits that have been published since, 5s 0, or none
  *     keys                 = the number of the namespace's keys in Redis
  *     redis HDEL {}body a  any command; {} is the tag of the shard
  *     pass LENGTH, clock TIME
