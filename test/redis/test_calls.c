@@ -64,16 +64,16 @@ STORED(fixture, calls_of_many_threads_have_their_own_answers)
 STORED(fixture, calls_at_the_same_time_are_not_all_kept)
 {
 	enum { MANY = 100 };
-	struct calls *calls = &fixture->redis->access->calls;
+	struct access *access = fixture->redis->access;
 	struct call *begun[MANY];
 
 	for (int i = 0; i < MANY; i++) {
-		begun[i] = call_begin(calls);
+		begun[i] = call_begin(access, 1);
 		assert_non_null(begun[i]);
 	}
 	for (int i = 0; i < MANY; i++)
-		assert_int_equal(call_end(calls, begun[i], TW_OK), TW_OK);
-	assert_in_range(calls->idle_count, 1, MANY / 2);
+		assert_int_equal(call_end(begun[i], TW_OK), TW_OK);
+	assert_in_range(access->idle_count, 1, MANY / 2);
 	stats_of(fixture->redis);
 }
 

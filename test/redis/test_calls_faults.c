@@ -128,11 +128,11 @@ static void call_with_fault(void *context)
 
 	stage_open(stage);
 	/* Another thread's call has what the client keeps. */
-	other = call_begin(&stage->redis->access->calls);
+	other = call_begin(stage->redis->access, 1);
 	begin_faults();
 	status = stage->call(stage->redis);
 	met = end_faults();
-	call_end(&stage->redis->access->calls, other, TW_OK);
+	call_end(other, TW_OK);
 	if (status != TW_OK) {
 		if (!met)
 			fail_msg("%s: %s", stage->name, tw_status_name(status));

@@ -101,12 +101,12 @@ static void *hold_lock(void *argument)
 {
 	struct fixture *fixture = argument;
 
-	pthread_mutex_lock(&fixture->redis->access->calls.lock);
+	pthread_mutex_lock(&fixture->redis->access->lock);
 	/* relaxed, both: independent flags */
 	atomic_store_explicit(&is_held, true, memory_order_relaxed);
 	while (atomic_load_explicit(&is_held, memory_order_relaxed))
 		give_way();
-	pthread_mutex_unlock(&fixture->redis->access->calls.lock);
+	pthread_mutex_unlock(&fixture->redis->access->lock);
 	return NULL;
 }
 

@@ -69,14 +69,14 @@ STORED(fixture, claim_of_large_tasks_reads_hardly_more_than_it_takes)
 /* Claims as a worker does. Returns the number of tasks, and the first one's attempt. */
 static size_t claim_as(struct tw_redis *redis, const struct claim *claim, unsigned *attempt)
 {
-	struct call *call = call_begin(&redis->access->calls);
+	struct call *call = call_begin(redis->access, 1);
 	struct batch *batch;
 	size_t count;
 
 	claim_write(&call->eval, &redis->space, shard_of(redis, "a"), 10, TW_MINUTE, claim);
-	assert_ok(redis, call_ask(redis, call));
+	assert_ok(redis, call_ask(call));
 	assert_int_equal(claim_read(&call->eval, 0, &batch), TW_OK);
-	call_end(&redis->access->calls, call, TW_OK);
+	call_end(call, TW_OK);
 	count = batch->shown.count;
 	*attempt = count ? batch->shown.jobs[0].attempt : 0;
 	batch_free(batch);

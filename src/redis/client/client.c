@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "record.h"
 #include "recurrence.h"
-#include "redis/wire/tls.h"
 
 /* This is the layout of a namespace's keys. The library can read no other one. */
 enum { LAYOUT_VERSION = 5, LAYOUT_SIZE = 32 };
@@ -71,7 +70,7 @@ static enum tw_status layout_take(struct space *space, const redisReply *reply,
 static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	unsigned usual = redis->access->cluster ? CLUSTER_SHARDS : 1;
-	struct call *call = call_begin(&redis->access->calls);
+	struct call *call = call_begin(redis->access, 1);
 	char value[LAYOUT_SIZE];
 	enum tw_status status;
 
@@ -81,80 +80,29 @@ static enum tw_status layout_check(struct tw_redis *redis, struct tw_redis_error
 		 redis->space.shards ? redis->space.shards : usual);
 	eval_begin(&call->eval, &script_layout, &redis->space, SHARD_NONE);
 	eval_text(&call->eval, value);
-	status = call_ask(redis, call);
+	status = call_ask(call);
 	if (status == TW_OK)
 		status = layout_take(&redis->space, call->eval.reply, &call->error);
 	if (status != TW_OK && error)
 		*error = call->error;
 	if (error)
 		error->status = status;
-	return call_end(&redis->access->calls, call, status);
+	return call_end(call, status);
 }
 
-static enum tw_status open_router(struct tw_redis *redis, struct tw_redis_error *error)
+/* Makes a handle of the space over the access, from which it is taken if that fails. */
+static enum tw_status handle_open(struct tw_redis **redis, struct access *access,
+				  const struct space *space, struct tw_redis_error *error)
 {
-	enum tw_status status;
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	status = router_open(&redis->access->router);
-	pthread_setcancelstate(state, &state);
-	redis->access->cluster = redis->access->router.map.cluster;
-	if (status != TW_OK && error) {
-		*error = redis->access->router.error;
-		error->status = status;
-	}
-	return status;
-}
-
-static struct tw_redis *handle_create(void)
-{
-	struct tw_redis *redis = calloc(1, sizeof(*redis));
-
-	if (redis)
-		redis->access = calloc(1, sizeof(*redis->access));
-	if (redis && redis->access && calls_init(&redis->access->calls, &redis->access->router)) {
-		router_init(&redis->access->router, &redis->access->settings);
-		atomic_init(&redis->access->handles, 1);
-		return redis;
-	}
-	if (redis)
-		free(redis->access);
-	free(redis);
-	return NULL;
-}
-
-enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
-			     struct tw_redis_error *error)
-{
-	static const struct tw_redis_options defaults;
-	struct tw_redis *opened;
-	struct settings *settings;
+	struct tw_redis *opened = malloc(sizeof(*opened));
 	enum tw_status status;
 
-	if (error)
-		*error = (struct tw_redis_error){0};
-	if (!redis)
-		return error_set(error, TW_INVALID, "the result pointer is NULL");
-	*redis = NULL;
-	opened = handle_create();
-	if (!opened)
+	if (!opened) {
+		access_leave(access);
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	settings = &opened->access->settings;
-	status = settings_read(settings, options ? options : &defaults, error);
-	if (status == TW_OK)
-		status = tls_context_create(settings, error);
-	if (status == TW_OK) {
-		opened->space = settings->space;
-		status = open_router(opened, error);
 	}
-	if (status == TW_OK) {
-		tw_duration patience = settings->patience;
-
-		settings->patience = -1;
-		status = layout_check(opened, error);
-		settings->patience = patience;
-	}
+	*opened = (struct tw_redis){*space, access};
+	status = layout_check(opened, error);
 	if (status == TW_OK)
 		*redis = opened;
 	else
@@ -162,56 +110,65 @@ enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_opti
 	return status;
 }
 
-enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
-				    struct tw_redis **beside, struct tw_redis_error *error)
+/* Clears the error, and the result. Returns TW_INVALID if there is no place for the result. */
+static enum tw_status result_clear(struct tw_redis **redis, struct tw_redis_error *error)
 {
-	struct tw_redis *opened;
-	enum tw_status status;
-
 	if (error)
 		*error = (struct tw_redis_error){0};
-	if (!beside)
-		return error_set(error, TW_INVALID, "the result pointer is NULL");
-	*beside = NULL;
 	if (!redis)
-		return error_set(error, TW_INVALID, "the handle is NULL");
-	opened = calloc(1, sizeof(*opened));
-	if (!opened)
+		return error_set(error, TW_INVALID, "the result pointer is NULL");
+	*redis = NULL;
+	return TW_OK;
+}
+
+enum tw_status tw_redis_open(struct tw_redis **redis, const struct tw_redis_options *options,
+			     struct tw_redis_error *error)
+{
+	static const struct tw_redis_options defaults;
+	enum tw_status status = result_clear(redis, error);
+	struct access *access;
+	tw_duration patience;
+
+	if (status != TW_OK)
+		return status;
+	access = access_create();
+	if (!access)
 		return error_set(error, TW_NO_MEMORY, "out of memory");
-	status = space_read(&opened->space, name_space, shards, error);
+	status = access_open(access, options ? options : &defaults, error);
 	if (status != TW_OK) {
-		free(opened);
+		access_leave(access);
 		return status;
 	}
-	opened->access = redis->access;
-	/* relaxed: the caller has a handle, so it is not freed meanwhile */
-	atomic_fetch_add_explicit(&opened->access->handles, 1, memory_order_relaxed);
-	status = layout_check(opened, error);
+	patience = access->settings.patience;
+	access->settings.patience = -1;
+	status = handle_open(redis, access, &access->settings.space, error);
 	if (status == TW_OK)
-		*beside = opened;
-	else
-		tw_redis_close(opened);
+		access->settings.patience = patience;
 	return status;
 }
 
-static void access_free(struct access *access)
+enum tw_status tw_redis_open_beside(struct tw_redis *redis, const char *name_space, unsigned shards,
+				    struct tw_redis **beside, struct tw_redis_error *error)
 {
-	calls_destroy(&access->calls);
-	router_close(&access->router);
-	tls_context_free(&access->settings);
-	settings_free(&access->settings);
-	free(access);
+	enum tw_status status = result_clear(beside, error);
+	struct space space;
+
+	if (status != TW_OK)
+		return status;
+	if (!redis)
+		return error_set(error, TW_INVALID, "the handle is NULL");
+	status = space_read(&space, name_space, shards, error);
+	if (status != TW_OK)
+		return status;
+	/* relaxed: the caller has a handle, so it is not freed meanwhile */
+	atomic_fetch_add_explicit(&redis->access->handles, 1, memory_order_relaxed);
+	return handle_open(beside, redis->access, &space, error);
 }
 
 void tw_redis_close(struct tw_redis *redis)
 {
-	if (!redis)
-		return;
-	/* release: publishes what this handle's calls have done; acquire: the last one sees what
-	 * those of all others have; each pairs with the other here */
-	if (atomic_fetch_sub_explicit(&redis->access->handles, 1, memory_order_acq_rel) == 1 &&
-	    calls_are_quiet(&redis->access->calls))
-		access_free(redis->access);
+	if (redis)
+		access_leave(redis->access);
 	free(redis);
 }
 
@@ -219,13 +176,13 @@ void tw_redis_last_error(struct tw_redis *redis, struct tw_redis_error *error)
 {
 	if (!redis || !error)
 		return;
-	if (!calls_are_own(&redis->access->calls)) {
-		error_set(error, TW_INVALID, CALLS_INHERITED);
+	if (!access_is_own(redis->access)) {
+		error_set(error, TW_INVALID, ACCESS_INHERITED);
 		return;
 	}
-	pthread_mutex_lock(&redis->access->calls.lock);
-	*error = redis->access->calls.error;
-	pthread_mutex_unlock(&redis->access->calls.lock);
+	pthread_mutex_lock(&redis->access->lock);
+	*error = redis->access->error;
+	pthread_mutex_unlock(&redis->access->lock);
 }
 
 void tw_redis_write_key(const void *key, size_t key_size, char *text)
@@ -252,17 +209,11 @@ unsigned key_shard(const struct tw_redis *redis, const void *key, size_t key_siz
 	return space_shard(&redis->space, key, key_size);
 }
 
-enum tw_status call_ask(struct tw_redis *redis, struct call *call)
-{
-	call_run(&redis->access->calls, call, &call->eval, 1);
-	return call->eval.status;
-}
-
 /* Notes why an argument is invalid, unless the handle is NULL. Returns TW_INVALID. */
 static enum tw_status refuse(struct tw_redis *redis, const char *text)
 {
 	if (redis)
-		calls_note(&redis->access->calls, TW_INVALID, text);
+		access_note(redis->access, TW_INVALID, text);
 	return TW_INVALID;
 }
 
@@ -275,7 +226,7 @@ enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, un
 
 	if (shard == SHARD_REFUSED)
 		return refuse(redis, "the key must have 1 to 1024 bytes");
-	call = call_begin(&redis->access->calls);
+	call = call_begin(redis->access, 1);
 	if (!call)
 		return TW_NO_MEMORY;
 	eval_begin(&call->eval, script, &redis->space, shard);
@@ -293,13 +244,13 @@ enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, un
 		}
 	}
 	va_end(arguments);
-	status = call_ask(redis, call);
+	status = call_ask(call);
 	if (status == TW_OK && read) {
 		status = read(result, call);
 		if (status != TW_OK && !*call->error.text)
 			error_set(&call->error, status, "%s", tw_status_text(status));
 	}
-	return call_end(&redis->access->calls, call, status);
+	return call_end(call, status);
 }
 
 enum tw_status reply_take(void *result, struct call *call)
@@ -467,8 +418,7 @@ static enum tw_status cancel_again(struct tw_redis *redis, unsigned shard, const
 		status = redis_ask(redis, &script_cancel, shard, cancel_read, again, "ksssi", key,
 				   key_size, "0", entry, next, (int64_t)reply->element[0]->integer);
 	else
-		calls_note(&redis->access->calls, status,
-			   "the next due time can't be computed here");
+		access_note(redis->access, status, "the next due time can't be computed here");
 	freeReplyObject(reply);
 	free(copy);
 	return status;
@@ -563,7 +513,7 @@ static enum tw_status adding_ask_time(struct adding *adding, const struct tw_red
 	eval_number(&eval, 0);
 	eval_number(&eval, 0);
 	eval_number(&eval, 0);
-	call_run(&adding->redis->access->calls, adding->call, &eval, 1);
+	call_run(adding->call, &eval, 1);
 	adding->time_status = eval.status;
 	adding->now_ms = eval_integer(&eval, 0, 0);
 	eval_free(&eval);
@@ -663,7 +613,7 @@ static void adding_run(struct adding *adding, size_t count)
 	for (size_t some; base < count && !adding->unreached; base += some) {
 		some = count - base < ADDS_AT_ONCE ? count - base : ADDS_AT_ONCE;
 		adding_write(adding, base, some);
-		call_run(&adding->redis->access->calls, adding->call, adding->evals, adding->used);
+		call_run(adding->call, adding->evals, adding->used);
 		for (size_t i = 0; i < some; i++)
 			if (adding->work[i].eval)
 				adding_answer(adding, base + i, &adding->work[i]);
@@ -689,14 +639,13 @@ static enum tw_status add_all(struct tw_redis *redis, const struct tw_redis_task
 	adding.failed = count;
 	adding.error = (struct tw_redis_error){0};
 	adding.unreached = false;
-	adding.call = room > 1 ? call_begin_many(&redis->access->calls, room)
-			       : call_begin(&redis->access->calls);
+	adding.call = call_begin(redis->access, room);
 	if (!adding.call)
 		return TW_NO_MEMORY;
-	adding.evals = room > 1 ? adding.call->evals : &adding.call->eval;
+	adding.evals = adding.call->evals;
 	adding_run(&adding, count);
 	adding.call->error = adding.error;
-	return call_end(&redis->access->calls, adding.call, adding.error.status);
+	return call_end(adding.call, adding.error.status);
 }
 
 enum tw_status tw_redis_add(struct tw_redis *redis, const struct tw_redis_task *tasks, size_t count,

@@ -3,29 +3,13 @@
 #ifndef REDIS_CLIENT_CLIENT_H
 #define REDIS_CLIENT_CLIENT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <timingwheel/redis.h>
 
 #include "call.h"
 #include "redis/wire/eval.h"
-#include "redis/wire/router.h"
-#include "redis/wire/settings.h"
 #include "redis/wire/space.h"
-
-/* An access is connections and the calls over them. A handle shares it with those opened beside
- * it. */
-struct access {
-	/* These are constant after opening. */
-	struct settings settings; /* the first handle's; their namespace is its own alone */
-	bool cluster;             /* the server was one when it was opened */
-
-	atomic_uint handles; /* the last one frees it */
-
-	struct router router;
-	struct calls calls;
-};
 
 /* A handle is a namespace and the way to it. It is constant after opening. */
 struct tw_redis {
@@ -69,7 +53,5 @@ enum tw_status scan_page(struct tw_redis *redis, unsigned shard, struct scan *sc
 			 redisReply **reply);
 /* Returns whether the last page was the hash's last. */
 bool scan_is_over(const struct scan *scan);
-/* Runs the call's eval. */
-enum tw_status call_ask(struct tw_redis *redis, struct call *call);
 
 #endif

@@ -51,7 +51,7 @@ static enum tw_status name_check(struct tw_redis *redis, const char *group)
 	enum tw_status status = group_check(group, &error);
 
 	if (status != TW_OK)
-		calls_note(&redis->access->calls, status, error.text);
+		access_note(redis->access, status, error.text);
 	return status;
 }
 
@@ -67,9 +67,9 @@ static enum tw_status limits_check(struct tw_redis *redis, const char *group,
 		return TW_INVALID;
 	if (status == TW_OK && (limits->running || limits->rate) && redis->space.shards != 1) {
 		status = TW_REDIS_UNFIT;
-		calls_note(&redis->access->calls, status,
-			   "limits need a namespace with one shard, and this one has more: move "
-			   "its tasks to another by `twr list --json` and `twr load`");
+		access_note(redis->access, status,
+			    "limits need a namespace with one shard, and this one has more: move "
+			    "its tasks to another by `twr list --json` and `twr load`");
 	}
 	return status;
 }

@@ -243,7 +243,7 @@ static void batch_settle(struct tw_redis *redis, struct call *call, struct batch
 	}
 	if (kept == batch->shown.count)
 		return;
-	(void)call_ask(redis, call);
+	(void)call_ask(call);
 	batch->shown.count = kept;
 	batch->next = 0;
 }
@@ -260,12 +260,12 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 	if (!redis || !batch || shard >= redis->space.shards || !limit ||
 	    limit > TW_REDIS_BATCH_MAX || lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	call = call_begin(&redis->access->calls);
+	call = call_begin(redis->access, 1);
 	if (!call)
 		return TW_NO_MEMORY;
 	claim_write(&call->eval, &redis->space, shard, limit, lease,
 		    &(struct claim){.bytes = claim_bytes});
-	status = call_ask(redis, call);
+	status = call_ask(call);
 	if (status == TW_OK)
 		status = claim_read(&call->eval, 0, &claimed);
 	if (status == TW_REDIS_FAILED && call->eval.status == TW_OK)
@@ -273,7 +273,7 @@ enum tw_status tw_redis_claim(struct tw_redis *redis, unsigned shard, size_t lim
 			  "the claim's reply has different numbers of tasks and records");
 	if (status == TW_OK)
 		batch_settle(redis, call, claimed);
-	call_end(&redis->access->calls, call, status);
+	call_end(call, status);
 	if (status != TW_OK)
 		return status;
 	*batch = &claimed->shown;
@@ -484,16 +484,16 @@ static enum tw_status jobs_ask(struct tw_redis *redis, const struct question *qu
 	for (size_t i = 0; i < count; i++)
 		if (jobs[i].shard >= redis->space.shards || !reserved_are_0(jobs[i].reserved))
 			return TW_INVALID;
-	call = call_begin_many(&redis->access->calls, count);
+	call = call_begin(redis->access, count);
 	if (!call)
 		return TW_NO_MEMORY;
 	for (size_t at = 0; at < count; at += same) {
 		same = same_shard(jobs + at, count - at);
 		question_write(&call->evals[used++], question, redis, jobs + at, same);
 	}
-	call_run(&redis->access->calls, call, call->evals, used);
+	call_run(call, call->evals, used);
 	status = answers_read(call->evals, jobs, count, each);
-	return call_end(&redis->access->calls, call, status);
+	return call_end(call, status);
 }
 
 enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job *jobs,

@@ -39,8 +39,7 @@ struct listing {
 
 static enum tw_status repeated(struct tw_redis *redis)
 {
-	calls_note(&redis->access->calls, TW_REDIS_FAILED,
-		   "the server repeated a part of the listing");
+	access_note(redis->access, TW_REDIS_FAILED, "the server repeated a part of the listing");
 	return TW_REDIS_FAILED;
 }
 

@@ -51,7 +51,7 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 			  const char *const *arguments, replies_read *read, void *result)
 {
 	unsigned shards = redis->space.shards;
-	struct call *call = call_begin_many(&redis->access->calls, shards);
+	struct call *call = call_begin(redis->access, shards);
 	struct eval *evals = call ? call->evals : NULL;
 	enum tw_status status = TW_OK;
 	enum tw_status answer;
@@ -63,13 +63,13 @@ enum tw_status shards_run(struct tw_redis *redis, const struct script *script,
 		for (size_t i = 0; arguments && arguments[i]; i++)
 			eval_text(&evals[shard], arguments[i]);
 	}
-	call_run(&redis->access->calls, call, evals, shards);
+	call_run(call, evals, shards);
 	answer = read(result, evals, shards);
 	for (unsigned shard = 0; shard < shards && status == TW_OK; shard++)
 		status = evals[shard].status;
 	if (status == TW_OK && answer != TW_OK)
 		status = error_set(&call->error, answer, "%s", tw_status_text(answer));
-	return call_end(&redis->access->calls, call, status);
+	return call_end(call, status);
 }
 
 enum tw_status tw_redis_get_stats(struct tw_redis *redis, struct tw_redis_stats *stats)
@@ -104,11 +104,10 @@ enum tw_status tw_redis_drop_namespace(struct tw_redis *redis, bool force)
 	if (status == TW_OK)
 		status = shards_run(redis, &script_delete, arguments, answers_check, NULL);
 	if (status == TW_EXISTS)
-		calls_note(&redis->access->calls, status,
-			   "the namespace has tasks or dead letters");
+		access_note(redis->access, status, "the namespace has tasks or dead letters");
 	if (status == TW_RUNNING)
-		calls_note(&redis->access->calls, status,
-			   "a worker has served the namespace in the last 30 s");
+		access_note(redis->access, status,
+			    "a worker has served the namespace in the last 30 s");
 	if (status != TW_OK)
 		return status;
 	/* The layout is deleted last, so that others agree on the shards until then. */

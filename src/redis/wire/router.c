@@ -641,7 +641,7 @@ void router_run(struct router *router, struct eval *evals, size_t count)
 }
 
 /* Connects to the first server that can be reached, which has all slots unless it knows better. */
-static enum tw_status first_connect(struct router *router)
+static enum tw_status first_connect(struct router *router, struct tw_redis_error *error)
 {
 	const struct settings *settings = router->settings;
 	enum tw_status status = TW_REDIS_UNREACHABLE;
@@ -652,14 +652,13 @@ static enum tw_status first_connect(struct router *router)
 		struct node *node = node_map_find(&router->map, address->host, address->port);
 
 		if (!node)
-			return error_set(&router->error, TW_NO_MEMORY, "out of memory");
+			return error_set(error, TW_NO_MEMORY, "out of memory");
 		for (unsigned slot = 0; slot < SLOTS; slot++)
 			node_map_move(&router->map, slot, node);
 		lead(router, node, true);
 		if (!node->backoff)
 			return TW_OK;
-		router->error = node->failure;
-		status = node->failure.status;
+		status = error_set(error, node->failure.status, "%s", node->failure.text);
 		if (status != TW_REDIS_UNREACHABLE)
 			break;
 	}
@@ -673,14 +672,14 @@ void router_init(struct router *router, const struct settings *settings)
 	pthread_mutex_init(&router->lock, NULL);
 }
 
-enum tw_status router_open(struct router *router)
+enum tw_status router_open(struct router *router, struct tw_redis_error *error)
 {
 	enum tw_status status;
 
 	pthread_mutex_lock(&router->lock);
-	status = first_connect(router);
+	status = first_connect(router, error);
 	if (status == TW_OK && router->map.cluster && router->settings->database)
-		status = error_set(&router->error, TW_INVALID, "a cluster has only database 0");
+		status = error_set(error, TW_INVALID, "a cluster has only database 0");
 	pthread_mutex_unlock(&router->lock);
 	return status;
 }

@@ -31,12 +31,13 @@ struct router {
 	pthread_mutex_t lock;            /* guards all below */
 	struct node_map map;
 	size_t callers;              /* those in router_run() */
-	struct tw_redis_error error; /* why opening failed; later a place for the last reason */
+	struct tw_redis_error error; /* a place for the last reason */
 };
 
 void router_init(struct router *router, const struct settings *settings);
-/* Connects to the first server, and reads its map. The statuses are those of tw_redis_open. */
-enum tw_status router_open(struct router *router);
+/* Connects to the first server, and reads its map. The statuses, and *error, which may be NULL, are
+ * those of tw_redis_open. */
+enum tw_status router_open(struct router *router, struct tw_redis_error *error);
 void router_close(struct router *router);
 
 /* Runs the evals. Each then has its status and reply. Tries for the patience of the settings. */
