@@ -118,6 +118,7 @@ ____weight___running______rate____paused__group
 _________0_________0____100/1s________no__
 2$ twr limits --running -1
 2$ twr limits --weight 2
+twr: *: only groups have a weight
 2$ twr limits --pause --resume
 2$ twr add a --running 1
 

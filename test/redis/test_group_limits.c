@@ -319,6 +319,15 @@ STORED(fixture, limits_need_one_shard)
 STORED(one_shard, bad_arguments_are_refused)
 {
 	struct tw_redis *redis = fixture->redis;
+	static const struct {
+		const char *group;
+		struct tw_redis_limits limits;
+		const char *fault;
+	} wrong[] = {{"a", {.weight = TW_REDIS_WEIGHT_MAX + 1}, "weight is over 1000"},
+		     {NULL, {.weight = 2}, "only groups have a weight"},
+		     {"a", {.rate = 2, .per = -1}, "time of the rate"},
+		     {"a", {.rate = 2, .per = TW_REDIS_DELAY_MAX + 1}, "time of the rate"},
+		     {"a", {.reserved = {1}}, "reserved"}};
 	struct tw_redis_limits limits = {.running = 1};
 	char name[TW_REDIS_GROUP_MAX + 2];
 	struct tw_redis_error error;
@@ -332,17 +341,15 @@ STORED(one_shard, bad_arguments_are_refused)
 	tw_redis_last_error(redis, &error);
 	assert_non_null(strstr(error.text, "group"));
 	assert_int_equal(tw_redis_set_limits(redis, "a\n", &limits), TW_REDIS_BAD_DATA);
-	limits.weight = TW_REDIS_WEIGHT_MAX + 1;
-	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(NULL, "a", &limits), TW_INVALID);
 	assert_int_equal(tw_redis_get_limits(redis, "a", NULL), TW_INVALID);
-	/* The namespace has no weight. */
-	limits = (struct tw_redis_limits){.weight = 2};
-	assert_int_equal(tw_redis_set_limits(redis, NULL, &limits), TW_INVALID);
-	limits = (struct tw_redis_limits){.rate = 2, .per = -1};
-	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
-	limits.per = TW_REDIS_DELAY_MAX + 1;
-	assert_int_equal(tw_redis_set_limits(redis, "a", &limits), TW_INVALID);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(tw_redis_set_limits(redis, wrong[i].group, &wrong[i].limits),
+				 TW_INVALID);
+		tw_redis_last_error(redis, &error);
+		assert_int_equal(error.status, TW_INVALID);
+		assert_non_null(strstr(error.text, wrong[i].fault));
+	}
 	assert_int_equal(get(fixture, "a").rate, 0);
 	assert_int_equal(tw_redis_each_limits(NULL, take_rule, NULL), TW_INVALID);
 	assert_int_equal(tw_redis_each_limits(redis, NULL, NULL), TW_INVALID);

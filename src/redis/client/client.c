@@ -209,8 +209,7 @@ unsigned key_shard(const struct tw_redis *redis, const void *key, size_t key_siz
 	return space_shard(&redis->space, key, key_size);
 }
 
-/* Notes why an argument is invalid, unless the handle is NULL. Returns TW_INVALID. */
-static enum tw_status refuse(struct tw_redis *redis, const char *text)
+enum tw_status redis_refuse(struct tw_redis *redis, const char *text)
 {
 	if (redis)
 		access_note(redis->access, TW_INVALID, text);
@@ -225,7 +224,7 @@ enum tw_status redis_ask(struct tw_redis *redis, const struct script *script, un
 	va_list arguments;
 
 	if (shard == SHARD_REFUSED)
-		return refuse(redis, "the key must have 1 to 1024 bytes");
+		return redis_refuse(redis, "the key must have 1 to 1024 bytes");
 	call = call_begin(redis->access, 1);
 	if (!call)
 		return TW_NO_MEMORY;
@@ -461,7 +460,7 @@ enum tw_status tw_redis_move(struct tw_redis *redis, const void *key, size_t key
 	struct tw_redis_error error;
 
 	if (task_check(&moved, &error) != TW_OK)
-		return refuse(redis, error.text);
+		return redis_refuse(redis, error.text);
 	return redis_ask(redis, &script_add, key_shard(redis, key, key_size), answer_read, due_ms,
 			 "mkii", "rm", key, key_size, at_ms, delay_to_us(delay));
 }

@@ -20,6 +20,8 @@ struct tw_redis {
 /* Returns milliseconds, rounded up, so that nothing is early. A delay ≤ 0 is 0. */
 int64_t delay_to_ms(tw_duration delay);
 
+/* Notes why an argument is invalid, unless the handle is NULL. Returns TW_INVALID. */
+enum tw_status redis_refuse(struct tw_redis *redis, const char *text);
 /* Returns the key's shard, or SHARD_REFUSED if there is no handle, or it is no key. */
 unsigned key_shard(const struct tw_redis *redis, const void *key, size_t key_size);
 /* Reads a call's reply into `result`. Of a status other than TW_OK the call may get the text. */

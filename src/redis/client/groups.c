@@ -60,11 +60,16 @@ static enum tw_status limits_check(struct tw_redis *redis, const char *group,
 				   const struct tw_redis_limits *limits)
 {
 	enum tw_status status = name_check(redis, group);
+	const char *fault = limits->weight > TW_REDIS_WEIGHT_MAX ? "the weight is over 1000"
+			    : limits->weight && !group           ? "only groups have a weight"
+			    : limits->per < 0 || limits->per > TW_REDIS_DELAY_MAX
+				    ? "the time of the rate is negative or over 100 years"
+			    : !reserved_are_0(limits->reserved)
+				    ? "a reserved field of the limits is not 0"
+				    : NULL;
 
-	if (limits->weight > TW_REDIS_WEIGHT_MAX || limits->per < 0 ||
-	    limits->per > TW_REDIS_DELAY_MAX || !reserved_are_0(limits->reserved) ||
-	    (!group && limits->weight))
-		return TW_INVALID;
+	if (fault)
+		return redis_refuse(redis, fault);
 	if (status == TW_OK && (limits->running || limits->rate) && redis->space.shards != 1) {
 		status = TW_REDIS_UNFIT;
 		access_note(redis->access, status,
