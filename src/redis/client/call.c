@@ -119,16 +119,20 @@ struct call *call_begin(struct access *access, size_t count)
 {
 	struct call *call = access_is_own(access) ? idle_take(access) : NULL;
 
-	if (!call)
+	if (!call) {
 		call = calloc(1, sizeof(*call));
-	if (!call)
-		return NULL;
-	call->access = access;
-	call->evals = count > 1 ? calloc(count, sizeof(*call->evals)) : &call->eval;
-	call->eval_count = count;
-	if (!call->evals) {
-		call_free(call);
-		return NULL;
+		if (!call)
+			return NULL;
+		call->access = access;
+		call->evals = &call->eval;
+	}
+	if (count > 1) {
+		call->eval_count = count;
+		call->evals = calloc(count, sizeof(*call->evals));
+		if (!call->evals) {
+			call_free(call);
+			return NULL;
+		}
 	}
 	call->error.status = TW_OK;
 	*call->error.text = '\0';
@@ -154,12 +158,6 @@ void call_run(struct call *call, struct eval *evals, size_t count)
 	pthread_setcancelstate(state, &state);
 }
 
-enum tw_status call_ask(struct call *call)
-{
-	call_run(call, call->evals, 1);
-	return call->evals->status;
-}
-
 enum tw_status call_end(struct call *call, enum tw_status status)
 {
 	struct access *access = call->access;
@@ -168,6 +166,7 @@ enum tw_status call_end(struct call *call, enum tw_status status)
 		for (size_t i = 0; i < call->eval_count; i++)
 			eval_free(&call->evals[i]);
 		free(call->evals);
+		call->evals = &call->eval;
 	}
 	if (call->record.capacity > record_kept_max)
 		buffer_free(&call->record);

@@ -63,8 +63,12 @@ void access_note(struct access *access, enum tw_status status, const char *text)
 struct call *call_begin(struct access *access, size_t count);
 /* Runs the evals. Each then has its status and reply. Tries for the patience of the settings. */
 void call_run(struct call *call, struct eval *evals, size_t count);
-/* Runs the call's first eval. Returns its status. */
-enum tw_status call_ask(struct call *call);
+/* Runs the call's own eval. Returns its status. */
+static inline enum tw_status call_ask(struct call *call)
+{
+	call_run(call, &call->eval, 1);
+	return call->eval.status;
+}
 /* Notes the call's error, if it has one, and frees the call. Returns the status. */
 enum tw_status call_end(struct call *call, enum tw_status status);
 
