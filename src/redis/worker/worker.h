@@ -73,7 +73,7 @@ struct worker_shard {
 /* Trouble is why the worker cannot do its work. */
 struct trouble {
 	const struct step *step; /* it failed and has not succeeded since; NULL means no trouble */
-	bool of_node;            /* any successful step of its node ends it */
+	bool of_shard;           /* any successful step of its shard ends it */
 	struct tw_redis_error error;
 };
 

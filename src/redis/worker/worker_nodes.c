@@ -4,9 +4,9 @@
  * notifies the program when Redis is away. If a thread can't be started the others do its work.
  *
  * The worker is in trouble from a step that failed until that step succeeds. The successes of other
- * nodes or scripts do not end it. If the node was away, any step of that node ends it. One trouble
- * is reported at a time, and again when its reason changes. A script that fails is no trouble,
- * because the others go on.
+ * shards or scripts do not end it. If the node was away, any step of that shard ends it. One
+ * trouble is reported at a time, and again when its reason changes. A script that fails is no
+ * trouble, because the others go on.
  */
 #include "worker.h"
 
@@ -103,33 +103,14 @@ void leaders_end(struct tw_redis_worker *worker)
 	pthread_cond_destroy(&worker->caller.wake);
 }
 
-static const struct node *step_node(const struct tw_redis_worker *worker, const struct step *step)
-{
-	struct router *router = worker->router;
-	const struct node *node;
-
-	pthread_mutex_lock(&router->lock);
-	node = node_map_of_slot(&router->map, space_slot(step->eval.space, step->eval.shard));
-	pthread_mutex_unlock(&router->lock);
-	return node;
-}
-
-/* Returns whether the trouble is the step's or its node's. */
-static bool is_trouble_of(const struct tw_redis_worker *worker, const struct trouble *trouble,
-			  const struct step *step)
-{
-	return trouble->step == step ||
-	       (trouble->step && trouble->of_node &&
-		step_node(worker, trouble->step) == step_node(worker, step));
-}
-
 /* Notes a step with its error, or one that has `failed` not. Returns whether that is news: the
  * trouble begins, has another reason, or ends. A lease that could not be extended may not come
- * again, so any step of the node ends the trouble. */
-static bool trouble_note(const struct tw_redis_worker *worker, struct trouble *trouble,
-			 const struct step *step, bool failed, const struct tw_redis_error *error)
+ * again, so any step of the shard ends the trouble. */
+static bool trouble_note(struct trouble *trouble, const struct step *step, bool failed,
+			 const struct tw_redis_error *error)
 {
-	bool own = is_trouble_of(worker, trouble, step);
+	bool own = trouble->step == step ||
+		   (trouble->step && trouble->of_shard && trouble->step->shard == step->shard);
 
 	if (!failed) {
 		own = own && step->eval.status == TW_OK;
@@ -139,7 +120,7 @@ static bool trouble_note(const struct tw_redis_worker *worker, struct trouble *t
 	if (trouble->step && (!own || !strcmp(error->text, trouble->error.text)))
 		return false;
 	trouble->step = step;
-	trouble->of_node = step->eval.away || step->kind == STEP_EXTEND;
+	trouble->of_shard = step->eval.away || step->kind == STEP_EXTEND;
 	trouble->error = *error;
 	return true;
 }
@@ -176,9 +157,9 @@ void worker_note_step(struct tw_redis_worker *worker, struct step *step)
 	if (failed)
 		error_set(&error, status, "namespace %s, shard %u: %s", source->redis->space.name,
 			  step->shard->number, step->error.text);
-	if (trouble_note(worker, &worker->failure, step, failed, &error) && failed)
+	if (trouble_note(&worker->failure, step, failed, &error) && failed)
 		worker_notice(worker, &error);
-	if (!trouble_note(worker, &worker->trouble, step, lost, &step->error))
+	if (!trouble_note(&worker->trouble, step, lost, &step->error))
 		return;
 	worker->stats.losses += lost && !was_lost;
 	worker->stats.reconnects += !lost;
