@@ -842,8 +842,6 @@ struct tw_redis_worker_options {
 	/* Runs tasks that have no callback. NULL means such tasks fail, are retried, and become
 	 * dead letters. */
 	tw_redis_handler_fn *handler;
-	/* Pass tasks with a callback to the handler, too. Requires a handler. */
-	bool handler_for_callbacks;
 	/* The number of handler threads, up to 256 (0 means 4), and of concurrent callbacks, up to
 	 * 1024 (0 means 64). */
 	unsigned handlers;
@@ -864,9 +862,7 @@ struct tw_redis_worker_options {
 	 * a random part of up to half. */
 	tw_duration retry_first;
 	tw_duration retry_max;
-	/* The timeouts of a callback: for the connection, up to 1 hour (0 means 5 s), and for the
-	 * whole request, up to 1 day (0 means 30 s). */
-	tw_duration http_connect_timeout;
+	/* The timeout of a callback, up to 1 day. 0 means 30 s. A connection takes at most 5 s. */
 	tw_duration http_timeout;
 	/* The highest age of a connection that callbacks use again, 1 s to 1 day, rounded up to a
 	 * second. 0 means 60 s. Callbacks follow a host's changed name within this time and about 2

@@ -592,16 +592,6 @@ STORED(opened, stop_gives_back_callbacks_that_wait_for_their_host)
 	assert_int_equal(stats_of(fixture->redis).started, 0);
 }
 
-STORED(opened, handler_may_take_callbacks_too)
-{
-
-	WORK(fixture, .handler_for_callbacks = true);
-	add_call(fixture, "a", "200");
-	WAIT_UNTIL(ends_count() == 1);
-	assert_int_equal(runs_count_of("a"), 1);
-	assert_int_equal(http_server_count(&http), 0);
-}
-
 STORED(started, task_without_callback_fails_where_no_handler_is)
 {
 	const struct tw_redis_task task = {.key = "a", .key_size = 1, .max_attempts = 2};

@@ -107,7 +107,7 @@ STORED(opened, slow_lookups_of_hosts_hold_up_nobody)
 {
 	/* Newer versions of libcurl have 20 threads for lookups by default. */
 	enum { SLOW = 25 };
-	struct tw_redis_worker_options options = {.http_connect_timeout = TW_SECOND};
+	struct tw_redis_worker_options options = {.http_timeout = TW_SECOND};
 	struct tw_redis_worker *worker;
 	int64_t before;
 	char url[64];

@@ -624,13 +624,11 @@ STORED(fixture, bad_worker_options_are_invalid)
 						      {.batch = 1001},
 						      {.retry_first = -1},
 						      {.retry_max = -1},
-						      {.http_connect_timeout = 2 * TW_HOUR},
 						      {.http_timeout = 25 * TW_HOUR},
 						      {.connection_age = 999 * TW_MILLISECOND},
 						      {.connection_age = 25 * TW_HOUR},
 						      {.poll = -1},
-						      {.ca_file = "/no/such/file"},
-						      {.handler_for_callbacks = true}};
+						      {.ca_file = "/no/such/file"}};
 	struct tw_redis_worker *worker = VALUE(1);
 	struct tw_redis_error error;
 

@@ -26,6 +26,7 @@
 
 /* The thread looks at requests this often, and sleeps at most SLEEP_MS. */
 enum { LOOK_MS = 50, SLEEP_MS = 1000, REQUESTS_MAX = 1024 };
+enum { CONNECT_MS = 5000 }; /* the time limit of a connection */
 /* This much of a body is read, and for this time after the status was seen. */
 static const size_t body_max = (size_t)64 * 1024;
 static const tw_duration body_time = TW_SECOND;
@@ -326,7 +327,6 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 {
 	const struct tw_redis_job *job = request->run->job;
 	CURL *easy = request->easy;
-	long connect_ms = (long)delay_to_ms(callbacks->options->http_connect_timeout);
 	long timeout_ms = (long)delay_to_ms(callbacks->options->http_timeout);
 	long age_s = (long)((callbacks->options->connection_age + TW_SECOND - 1) / TW_SECOND);
 	bool fine;
@@ -340,7 +340,7 @@ static bool request_fill(struct callbacks *callbacks, struct http_request *reque
 	       !curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) &&
 	       /* A timeout does not wait for the look-up of a name. */
 	       !curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) &&
-	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) &&
+	       !curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) &&
 	       !curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms) &&
 	       !curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, age_s) &&
 	       !curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, (long)LOOKUP_AGE_S) &&

@@ -58,12 +58,10 @@ static bool options_complete(struct tw_redis_worker_options *options)
 	       time_default(&options->lease, 30 * TW_SECOND, lease_min, day) &&
 	       time_default(&options->retry_first, TW_SECOND, 1, TW_REDIS_DELAY_MAX) &&
 	       time_default(&options->retry_max, TW_HOUR, 1, TW_REDIS_DELAY_MAX) &&
-	       time_default(&options->http_connect_timeout, 5 * TW_SECOND, 1, TW_HOUR) &&
 	       time_default(&options->http_timeout, 30 * TW_SECOND, 1, day) &&
 	       time_default(&options->connection_age, TW_MINUTE, TW_SECOND, day) &&
 	       options->dead_max_age >= 0 && options->dead_max_age <= TW_REDIS_DELAY_MAX &&
 	       time_default(&options->poll, TW_SECOND, poll_min, poll_max) &&
-	       (options->handler || !options->handler_for_callbacks) &&
 	       reserved_are_0(options->reserved);
 }
 
@@ -89,10 +87,8 @@ static enum tw_status runners_start(struct tw_redis_worker *worker)
 	if (status != TW_OK)
 		return status;
 	/* Descriptors may allow fewer requests than the options. */
-	if (!options->handler_for_callbacks)
-		callbacks->slots = options->callbacks < worker->callbacks.most
-					   ? options->callbacks
-					   : worker->callbacks.most;
+	callbacks->slots = options->callbacks < worker->callbacks.most ? options->callbacks
+								       : worker->callbacks.most;
 	status = handlers_start(&worker->handlers, options, &worker->mailbox);
 	if (status != TW_OK)
 		callbacks_stop(&worker->callbacks);

@@ -49,7 +49,7 @@ void worker_take_run(struct tw_redis_worker *worker, struct run *run)
 
 	worker->held++;
 	run->shard->source->stats.held++;
-	run->by_handler = !run->job->url || worker->options.handler_for_callbacks;
+	run->by_handler = !run->job->url;
 	feed = &worker->feeds[run->by_handler];
 	feed->pending++;
 	if (run->fate == FATE_RUN && feed->slots && !worker->stopping) {
