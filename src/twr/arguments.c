@@ -2,7 +2,7 @@
 /*
  * arguments.c reads the command line by one table. The table says which commands an option is for,
  * how its value is read and where it goes, and has the help. Options may stand anywhere after the
- * program's name. A key may be given as --key or as the last word.
+ * program's name.
  *
  * A list of processes shows a password in --url for the moment between the start and its blotting
  * out. Only the same user sees TWR_PASSWORD and TWR_URL, which are blotted out too.
@@ -106,16 +106,6 @@ static bool take_patience(void *place, const struct program_option *option, char
 	/* For the library 0 means its default. */
 	*patience -= !*patience;
 	return fine;
-}
-
-static bool take_key(void *place, const struct program_option *option, char *value)
-{
-	struct tw_redis_task *task = place;
-
-	(void)option;
-	task->key = value;
-	task->key_size = strlen(value);
-	return *value;
 }
 
 /* Reads --at. The last of --at and --in counts. */
@@ -233,7 +223,6 @@ static const struct program_option table[] = {
 	{"json", NULL, EVERY, "write JSON, one object per line", FLAG(json)},
 	{"help", NULL, EVERY, "show this help", TAKE(take_help, answered, 0, 0)},
 	{"version", NULL, EVERY, "show the version", TAKE(take_version, answered, 0, 0)},
-	{"key", "KEY", ONE_TASK, "the task's key", TAKE(take_key, task, 0, 0)},
 	{"at", "WHEN", TIMED, "due time: 2031-05-01T12:00:00Z, or seconds since 1970",
 	 TAKE(take_at, task.at_ms, 0, 0)},
 	{"in", "TIME", TIMED, "delay from now: 90, 250ms, 1h30m, 7d (add: 0)",
@@ -437,19 +426,19 @@ static int command_find(struct arguments *arguments, const char *word)
 	return usage_error("unknown command");
 }
 
-/* Takes the last word, unless an option has said the same. */
-static bool word_take(struct arguments *arguments, char *word)
+/* Takes the last word. Returns false if the command has none. */
+static bool word_take(struct arguments *arguments, const char *word)
 {
 	const char *kind = commands[arguments->command].word;
-	const char **text = *kind == 'G'   ? &arguments->task.group
-			    : *kind == 'F' ? &arguments->file
-					   : NULL;
 
-	if (*kind == 'K')
-		return !arguments->task.key && take_key(&arguments->task, NULL, word);
-	if (text)
-		*text = word;
-	return text && *word;
+	if (*kind == 'G')
+		arguments->task.group = word;
+	else if (*kind == 'F')
+		arguments->file = word;
+	else
+		arguments->task.key = word;
+	arguments->task.key_size = strlen(word);
+	return *kind && *word;
 }
 
 /* Checks that the command line says exactly once what is meant. `named` and `timed` say whether a
@@ -464,7 +453,7 @@ static int choice_check(const struct arguments *arguments, bool named, bool time
 		bool wrong;
 		const char *text;
 	} rules[] = {
-		{command & ONE_TASK && !choices, "no task is given: --key is missing"},
+		{command & ONE_TASK && !choices, "no key is given"},
 		{choices > 1, "KEY, --all, --group and --everything exclude each other"},
 		{command & BIT(COMMAND_LOAD) && !arguments->file, "no file is given"},
 		{command & BIT(COMMAND_MOVE) && !timed, "--at or --in is required"},

@@ -1,13 +1,13 @@
 # These are the commands of twr, what they print, and their exit statuses.
 
 == A task is added, shown, moved and cancelled.
-$ twr add --key order:7 --in 1h --callback http://shop.example/expire --data '{"a":1}' --header 'X-Shop: 7' --max-attempts 3
+$ twr add order:7 --in 1h --callback http://shop.example/expire --data '{"a":1}' --header 'X-Shop: 7' --max-attempts 3
 order:7 is due 20*Z
 $ twr get order:7 --json
 {"key":"order:7","state":"pending","due":"20*Z","due_ms":*,"now_ms":*,"attempts":0,"max_attempts":3,"shard":0,"callback":"http://shop.example/expire","method":"POST","headers":["X-Shop: 7"],"body":"{\"a\":1}"}
-$ twr move --key=order:7 --at 2070-01-01T00:00:00.5+01:00 --json
+$ twr move order:7 --at 2070-01-01T00:00:00.5+01:00 --json
 {"key":"order:7","due":"2069-12-31T23:00:00.500Z","due_ms":3155756400500}
-$ twr get order:7
+$ twr get -- order:7
 key           order:7
 state         pending
 due           2069-12-31T23:00:00.500Z
@@ -254,10 +254,9 @@ twr: the data can't be read: Is a directory
 2$ twr fly
 2$ twr --json
 2$ twr add
-2$ twr add --key ''
+2$ twr add ''
 2$ twr add a b
 2$ twr get ''
-2$ twr get --key a b
 2$ twr groups a
 2$ twr add a --in 1w
 2$ twr add a --in -5
@@ -280,8 +279,8 @@ twr: the data can't be read: Is a directory
 2$ twr groups --nonsense
 2$ twr groups --url http://127.0.0.1/
 2$ twr groups --namespace 'a b'
-2$ twr add --key
-*--key requires a value*
+2$ twr add a --data
+*--data requires a value*
 2$ twr groups --json=yes
 *--json takes no value*
 2$ twr add a --in soon

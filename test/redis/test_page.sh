@@ -76,7 +76,7 @@ shows_no_element
 # There is no group yet.
 shows '<section id="grouped" hidden="">'
 for group in "$script" "$image" '"quoted"'; do
-	"$BUILD/twr" add --shards 1 --key "of $group" --group "$group" --in 1h --handler >/dev/null
+	"$BUILD/twr" add "of $group" --shards 1 --group "$group" --in 1h --handler >/dev/null
 done
 browse --dump-dom >"$folder/page"
 shows '<section id="grouped">'

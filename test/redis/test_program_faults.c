@@ -164,11 +164,11 @@ static void meet_each(const char *const *arguments, const char *begun)
 
 TEST(opened, commands_about_tasks_meet_each_failure)
 {
-	MEET_EACH("add", "--key=a", "--in=1h", "--callback=http://a.example/", "--header=A: b",
+	MEET_EACH("add", "a", "--in=1h", "--callback=http://a.example/", "--header=A: b",
 		  "--group=g", "--data={\"a\": 1}");
-	MEET_EACH("add", "--key=b", "--in=1h", "--handler", "--data", "@/proc/self/status");
-	MEET_EACH("add", "--key=c", "--every=1h", "--handler", "--json");
-	MEET_EACH("move", "--key=a", "--in=2h");
+	MEET_EACH("add", "b", "--in=1h", "--handler", "--data", "@/proc/self/status");
+	MEET_EACH("add", "c", "--every=1h", "--handler", "--json");
+	MEET_EACH("move", "a", "--in=2h");
 	MEET_EACH("get", "a");
 	MEET_EACH("get", "a", "--json");
 	MEET_EACH("load", file);
