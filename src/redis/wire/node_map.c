@@ -53,23 +53,17 @@ struct node *node_map_find(struct node_map *map, const char *host, int port)
 	return node;
 }
 
-static struct node *named_find(struct node_map *map, struct node *teller, const char *host,
-			       int port)
-{
-	if (host && *host && strcmp(host, "?") != 0)
-		return node_map_find(map, host, port);
-	if (teller->address.port)
-		return node_map_find(map, teller->address.host, port);
-	if (teller->connection.tcp_port == port)
-		return teller;
-	return node_map_find(map, "127.0.0.1", port);
-}
-
 struct node *node_map_find_named(struct node_map *map, struct node *teller, const char *host,
 				 int port)
 {
-	struct node *node = named_find(map, teller, host, port);
+	struct node *node;
 
+	if (!host || !*host || !strcmp(host, "?"))
+		host = teller->address.port ? teller->address.host : NULL;
+	if (!host && teller->connection.tcp_port == port)
+		node = teller;
+	else
+		node = node_map_find(map, host ? host : "127.0.0.1", port);
 	/* A master is checked for more than a replica. */
 	if (node)
 		node->former |= node->replica;

@@ -75,24 +75,32 @@ static short tls_waits_for(struct stream *stream, int result)
 	return 0;
 }
 
-/* Tries to write once, as read_some() tries to read. Returns the number of bytes, 0 if it has to
- * wait for *events, or -1 if the stream is broken. */
-static ssize_t write_some(struct stream *stream, const char *data, size_t size, short *events)
+/* Tries once to write `from`, or to read to `to`; the other one is NULL. Returns the number of
+ * bytes, 0 if it has to wait for *events, or -1 if the stream is broken. */
+static ssize_t tls_try(struct stream *stream, const char *from, char *to, size_t size,
+		       short *events)
 {
 	size_t done = 0;
+	int result;
+
+	errors_clear();
+	result = from ? SSL_write_ex(stream->tls, from, size, &done)
+		      : SSL_read_ex(stream->tls, to, size, &done);
+	stream->answered |= to && result == 1;
+	if (result == 1)
+		return (ssize_t)done;
+	*events = tls_waits_for(stream, result);
+	return *events ? 0 : -1;
+}
+
+/* These two are the same with or without TLS. */
+static ssize_t write_some(struct stream *stream, const char *data, size_t size, short *events)
+{
 	ssize_t sent;
 
+	if (stream->tls)
+		return tls_try(stream, data, NULL, size, events);
 	*events = POLLOUT;
-	if (stream->tls) {
-		int result;
-
-		errors_clear();
-		result = SSL_write_ex(stream->tls, data, size, &done);
-		if (result == 1)
-			return (ssize_t)done;
-		*events = tls_waits_for(stream, result);
-		return *events ? 0 : -1;
-	}
 	sent = send(stream->descriptor, data, size, MSG_NOSIGNAL);
 	if (sent >= 0 || errno == EAGAIN)
 		return sent > 0 ? sent : 0;
@@ -102,21 +110,11 @@ static ssize_t write_some(struct stream *stream, const char *data, size_t size, 
 
 static ssize_t read_some(struct stream *stream, char *data, size_t room, short *events)
 {
-	size_t done = 0;
 	ssize_t got;
 
+	if (stream->tls)
+		return tls_try(stream, NULL, data, room, events);
 	*events = POLLIN;
-	if (stream->tls) {
-		int result;
-
-		errors_clear();
-		result = SSL_read_ex(stream->tls, data, room, &done);
-		stream->answered = stream->answered || result == 1;
-		if (result == 1)
-			return (ssize_t)done;
-		*events = tls_waits_for(stream, result);
-		return *events ? 0 : -1;
-	}
 	got = recv(stream->descriptor, data, room, 0);
 	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return got > 0 ? got : 0;

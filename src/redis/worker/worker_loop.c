@@ -161,21 +161,16 @@ static bool stop_go_on(struct tw_redis_worker *worker)
 	return !worker->held && !owed;
 }
 
-static tw_duration earlier(tw_duration time, tw_duration at)
-{
-	tw_duration until = time_left(at, clock_read_real(CLOCK_MONOTONIC));
-
-	return until < time ? until : time;
-}
-
 static void sleep_until(struct tw_redis_worker *worker, tw_duration until)
 {
 	struct pollfd mailbox = {.fd = worker->mailbox.descriptor, .events = POLLIN};
+	tw_duration left = worker->stop_stage == STOP_NONE
+				   ? until
+				   : time_left(worker->stop_at, clock_read_real(CLOCK_MONOTONIC));
 	struct timespec time;
 
-	if (worker->stop_stage != STOP_NONE)
-		until = earlier(until, worker->stop_at);
-	time = (struct timespec){until / TW_SECOND, until % TW_SECOND};
+	left = left < until ? left : until;
+	time = (struct timespec){left / TW_SECOND, left % TW_SECOND};
 	ppoll(&mailbox, 1, &time, NULL);
 }
 
