@@ -24,8 +24,7 @@ struct node;
 
 enum eval_stage {
 	EVAL_PAUSED, /* its caller sends it again at its time */
-	EVAL_QUEUED, /* at its node */
-	EVAL_TAKEN,  /* the node's leader has it */
+	EVAL_QUEUED, /* at its node, or its leader has taken it */
 	EVAL_ENDED
 };
 
@@ -52,7 +51,7 @@ struct eval {
 	struct tw_redis_error *error; /* takes what went wrong */
 
 	/* The router alone uses the rest. Its lock guards it, except that the leader alone uses an
-	 * eval that it has taken, apart from its stage. */
+	 * eval that it has taken, apart from its stage and its node. */
 	enum eval_stage stage;
 	struct caller *caller;
 	struct node *node; /* its server; NULL if that is the shard's */

@@ -388,8 +388,6 @@ static struct eval *queue_take(struct node *node)
 {
 	struct eval *evals = node->queue;
 
-	for (struct eval *eval = evals; eval; eval = eval->next)
-		eval->stage = EVAL_TAKEN;
 	node->queue = NULL;
 	node->last = &node->queue;
 	return evals;
