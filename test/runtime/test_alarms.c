@@ -2,13 +2,9 @@
 /* An alarm is made once, set and stopped any number of times, and ignored by drain and release. */
 #include "support/test.h"
 
-#include "support/gate.h"
 #include "support/inside.h"
 #include "support/recorder.h"
 #include "support/script.h"
-
-#include <sched.h>
-#include <semaphore.h>
 
 SCRIPT(everywhere, alarm_runs_each_time_that_it_was_set,
        "advance 5; alarm x; set x 100; advance 99; advance 1 -> x@105; set x 100; advance 99;"
@@ -44,10 +40,25 @@ SCRIPT(everywhere, alarm_that_its_own_run_destroys_is_stopped_and_lives_on,
        "alarm x; in x 1: set x 0, destroy x = RUNNING; set x 0; advance 0 -> x@0; advance 10;"
        "set x 1; advance 1 -> x@11")
 SCRIPT(ordered, alarm_that_is_due_may_be_destroyed_by_the_run_before_it,
-       "alarm x; alarm y; in x: destroy y, set y 0 = CLOSED, destroy y = CLOSED; set x 1; set y 1;"
+       "alarm x; alarm y; in x: destroy y; set x 1; set y 1;"
        "advance 9 -> x@1")
 SCRIPT(everywhere, alarm_that_has_run_does_not_count_as_pending,
        "alarm x; set x 1; set a 9; pass 2 -> x@1; pending = 1")
+SCRIPT(pool, alarm_that_runs_can_be_set_stopped_and_destroyed,
+       "alarm x; hold x; set x 0; clock 0; reached x; stop x = RUNNING; set x 0; stop x = REARMED;"
+       "set x 0; hold x; go x; reached x; set x 0; begin w destroy x; asleep w; set x 0 = CLOSED;"
+       "go x; ended w -> x@0 x@0; pass 10")
+/* The alarms are never set, far, stopped but still filed, filed later than they are due, seen by
+ * the owner, past their run, and in the drained pending set. */
+SCRIPT(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was,
+       "alarm n; alarm f; alarm s; alarm l; alarm o; alarm p; alarm d; set p 1; advance 1 -> p@1;"
+       "set d 9; set a 9; flush; drain; set f 900; set s 900; set l 900; set o 900; flush; stop s;"
+       "set l 5; destroy n; destroy f; destroy s; destroy l; destroy o; destroy p; destroy d;"
+       "alarm z; set z 900; advance 900 -> a:drained z@901; advance 100; set z 1; stop; destroy z")
+SCRIPT(pool, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it,
+       "hold b; after b 1; clock 1; reached b; alarm x; set x 1; clock 1; begin w destroy x;"
+       "asleep w; set x 0 = CLOSED; go b; ended w; idle -> b@1",
+       .workers = 1)
 
 /* An alarm's argument points to a bell. */
 struct bell {
@@ -56,9 +67,7 @@ struct bell {
 	struct tw_alarm alarm;
 	void (*in_run)(struct bell *);
 	atomic_int runs;
-	atomic_int ended; /* runs of wait_in_run() that ended */
 	tw_duration last; /* tw_now in the last run */
-	struct gate gate;
 };
 
 static void ring(void *argument)
@@ -83,7 +92,6 @@ static void make(struct recorder *recorder, struct bell *bell)
 	memset(bell, 0, sizeof(*bell));
 	bell->recorder = recorder;
 	bell->wheel = recorder->wheel;
-	gate_init(&bell->gate);
 	assert_status(tw_alarm_init(recorder->wheel, &bell->alarm, ring, bell), TW_OK);
 }
 
@@ -122,124 +130,6 @@ BELL(everywhere, alarm_that_sets_itself_for_now_keeps_no_turn_going)
 		assert_true(i < 100000);
 		advance(bell->recorder, INTERVAL);
 	}
-}
-
-static void wait_in_run(struct bell *bell)
-{
-	gate_pass(&bell->gate);
-	wait_for(TW_MILLISECOND);
-	atomic_fetch_add(&bell->ended, 1);
-}
-
-static void *destroy(void *argument)
-{
-	struct bell *bell = argument;
-
-	tw_alarm_destroy(&bell->alarm);
-	return VALUE(atomic_load(&bell->ended));
-}
-
-RECORDED(pool, alarm_that_runs_can_be_set_stopped_and_destroyed)
-{
-	struct bell bell;
-	pthread_t destroyer;
-	void *runs;
-
-	make(recorder, &bell);
-	bell.in_run = wait_in_run;
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
-	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	gate_await(&bell.gate);
-	assert_status(tw_alarm_stop(&bell.alarm), TW_RUNNING);
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
-	assert_status(tw_alarm_stop(&bell.alarm), TW_REARMED);
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
-	gate_open(&bell.gate);
-	flush_wheel(recorder);
-	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	while (sem_trywait(&bell.gate.reached) != 0) {
-		assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-		sched_yield();
-	}
-	assert_status(tw_alarm_set(&bell.alarm, 0), TW_OK);
-	pthread_create(&destroyer, NULL, destroy, &bell);
-	WAIT_UNTIL(tw_alarm_set(&bell.alarm, 0) == TW_CLOSED);
-	gate_open(&bell.gate);
-	pthread_join(destroyer, &runs);
-	assert_ptr_equal(runs, VALUE(2));
-	assert_runs_after(&bell, 10 * INTERVAL, 2);
-}
-
-/* Nothing may use the memory after this. */
-static void destroy_and_spoil(struct bell *bell)
-{
-	assert_status(tw_alarm_destroy(&bell->alarm), TW_OK);
-	assert_status(tw_alarm_set(&bell->alarm, 0), TW_CLOSED);
-	assert_status(tw_alarm_destroy(&bell->alarm), TW_CLOSED);
-	memset(&bell->alarm, 0x5a, sizeof(bell->alarm));
-}
-
-RECORDED(everywhere, memory_of_a_destroyed_alarm_is_free_wherever_it_was)
-{
-	enum { NEVER_SET, FAR, STOPPED, SOONER, SEEN, HAS_RUN, DRAINED, PLACES };
-	struct bell bells[PLACES];
-	struct bell last;
-
-	for (int i = 0; i < PLACES; i++)
-		make(recorder, &bells[i]);
-	assert_status(tw_alarm_set(&bells[HAS_RUN].alarm, INTERVAL), TW_OK);
-	advance(recorder, INTERVAL);
-	assert_int_equal(runs_of(&bells[HAS_RUN]), 1);
-	assert_status(tw_alarm_set(&bells[DRAINED].alarm, 9 * INTERVAL), TW_OK);
-	set_timer(recorder, "a", 1, 9 * INTERVAL);
-	flush_wheel(recorder);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	for (int i = FAR; i <= SEEN; i++)
-		assert_status(tw_alarm_set(&bells[i].alarm, 900 * INTERVAL), TW_OK);
-	flush_wheel(recorder);
-	assert_status(tw_alarm_stop(&bells[STOPPED].alarm), TW_OK);
-	assert_status(tw_alarm_set(&bells[SOONER].alarm, 5 * INTERVAL), TW_OK);
-	for (int i = 0; i < PLACES; i++)
-		destroy_and_spoil(&bells[i]);
-	make(recorder, &last);
-	assert_status(tw_alarm_set(&last.alarm, 900 * INTERVAL), TW_OK);
-	assert_runs_after(&last, 1000 * INTERVAL, 1);
-	for (int i = 0; i < PLACES; i++)
-		assert_int_equal(runs_of(&bells[i]), i == HAS_RUN);
-	assert_status(tw_alarm_set(&last.alarm, INTERVAL), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	destroy_and_spoil(&last);
-}
-
-/* The only worker runs the alarm until its gate is opened. */
-static void make_busy(struct recorder *recorder, struct bell *busy)
-{
-	make(recorder, busy);
-	busy->in_run = wait_in_run;
-	assert_status(tw_alarm_set(&busy->alarm, INTERVAL), TW_OK);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	gate_await(&busy->gate);
-}
-
-RECORDED(pool, alarm_that_waits_for_a_worker_is_destroyed_when_no_worker_has_it, .workers = 1)
-{
-	struct bell busy;
-	struct bell bell;
-	pthread_t destroyer;
-	void *runs;
-
-	make_busy(recorder, &busy);
-	make(recorder, &bell);
-	assert_status(tw_alarm_set(&bell.alarm, INTERVAL), TW_OK);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	pthread_create(&destroyer, NULL, destroy, &bell);
-	WAIT_UNTIL(tw_alarm_set(&bell.alarm, 0) == TW_CLOSED);
-	gate_open(&busy.gate);
-	pthread_join(destroyer, &runs);
-	memset(&bell.alarm, 0x5a, sizeof(bell.alarm));
-	settle(recorder);
-	assert_int_equal(runs_of(&bell), 0);
-	assert_status(tw_alarm_destroy(&busy.alarm), TW_OK);
 }
 
 static void drain_and_set_the_alarm(void *context, const struct tw_task *task)
@@ -319,21 +209,22 @@ TEST(once, far_alarm_is_late_by_few_ticks_and_never_early)
 	tw_destroy(far.wheel);
 }
 
-/* A virtual machine's clock may go back. */
+/* A virtual machine's clock may go back. The only worker is busy until then. */
 RECORDED(pool, alarm_runs_though_the_clock_has_gone_back_since_it_was_due, .workers = 1)
 {
-	struct bell busy;
 	struct bell bell;
 
-	make_busy(recorder, &busy);
+	recorder->held = 1;
+	set_timer(recorder, "busy", 1, INTERVAL);
+	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
+	gate_await(&recorder->gate);
 	make(recorder, &bell);
 	assert_status(tw_alarm_set(&bell.alarm, 8 * INTERVAL), TW_OK);
 	assert_status(tw_advance(recorder->wheel, 8 * INTERVAL), TW_OK);
 	wheel_set_clock(recorder->wheel, 5 * INTERVAL);
-	gate_open(&busy.gate);
+	gate_open(&recorder->gate);
 	settle(recorder);
 	assert_int_equal(runs_of(&bell), 1);
-	tw_alarm_destroy(&busy.alarm);
 	tw_alarm_destroy(&bell.alarm);
 }
 

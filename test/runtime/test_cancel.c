@@ -5,223 +5,99 @@
  */
 #include "support/test.h"
 
-#include "support/gate.h"
+#include "support/blocked_call.h"
 #include "support/inside.h"
 #include "support/recorder.h"
+#include "support/script.h"
 
 #include <limits.h>
 
 #include "base/thread.h"
 
-/* A thread makes this call and is cancelled in it. */
-struct call {
-	enum tw_status (*make)(struct call *);
-	struct recorder *recorder;
-	struct tw_timer timer;
-	struct gate gate; /* holds a task */
-	pthread_t thread;
-	atomic_int id; /* the thread's system id */
-	bool is_cancelled_before;
-	bool returned;
-	enum tw_status status;
-};
-
-static void *make_call(void *argument)
-{
-	struct call *call = argument;
-
-	if (call->is_cancelled_before)
-		pthread_cancel(pthread_self());
-	atomic_store(&call->id, gettid());
-	call->status = call->make(call);
-	call->returned = true;
-	pthread_testcancel();
-	return NULL;
-}
-
-static void call_start(struct call *call)
-{
-	assert_int_equal(pthread_create(&call->thread, NULL, make_call, call), 0);
-}
-
-static void call_is_cancelled_asleep(struct call *call)
-{
-	WAIT_UNTIL(atomic_load(&call->id) && thread_is_asleep(atomic_load(&call->id)));
-	pthread_cancel(call->thread);
-}
-
-static void call_starts_and_is_cancelled(struct call *call)
-{
-	call_start(call);
-	call_is_cancelled_asleep(call);
-}
-
-static void call_returns(struct call *call, enum tw_status status)
-{
-	void *result;
-
-	pthread_join(call->thread, &result);
-	assert_ptr_equal(result, PTHREAD_CANCELED);
-	assert_true(call->returned);
-	assert_status(call->status, status);
-}
-
-static void wait_to_go_on(void *argument)
-{
-	struct call *call = argument;
-
-	gate_pass(&call->gate);
-}
-
-static void wait_with_value_1(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(1))
-		wait_to_go_on(recorder->argument);
-}
-
-static struct recorder *open_for(struct call *call, const struct variant *variant)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, variant);
-
-	options.queue_capacity = 4;
-	gate_init(&call->gate);
-	call->recorder = recorder;
-	recorder->argument = call;
-	recorder->on_execute = wait_with_value_1;
-	recorder_start(recorder, INTERVAL, 8, &options);
-	return recorder;
-}
-
-static enum tw_status flush(struct call *call)
-{
-	return tw_flush(call->recorder->wheel);
-}
-
-static enum tw_status wait_idle(struct call *call)
-{
-	return tw_wait_idle(call->recorder->wheel);
-}
-
-static enum tw_status look_up(struct call *call)
-{
-	tw_duration remaining;
-
-	return tw_contains(call->recorder->wheel, "pending", 7, &remaining);
-}
-
-static enum tw_status add(struct call *call)
-{
-	return tw_add_timer(call->recorder->wheel, "new", 3, VALUE(5), INTERVAL);
-}
-
-static enum tw_status take(struct call *call)
-{
-	void *value;
-
-	return tw_take_timer(call->recorder->wheel, "new", 3, &value) == TW_NOT_FOUND ? TW_OK
-										      : TW_INVALID;
-}
-
-static enum tw_status advance_by_one(struct call *call)
-{
-	return tw_advance(call->recorder->wheel, INTERVAL);
-}
-
-static enum tw_status stop_and_wait(struct call *call)
-{
-	return tw_timer_stop_wait(call->recorder->wheel, call->timer) == TW_RUNNING ? TW_OK
-										    : TW_INVALID;
-}
-
-static enum tw_status set_until_full(struct call *call)
-{
-	enum tw_status status = TW_OK;
-
-	for (int i = 0; i < 5 && status == TW_OK; i++)
-		status = tw_set_timer(call->recorder->wheel, "many", 4, VALUE(4), INTERVAL);
-	return status;
-}
-
-static enum tw_status destroy(struct call *call)
-{
-	tw_destroy(call->recorder->wheel);
-	call->recorder->wheel = NULL;
-	return TW_OK;
-}
+/* The owner is in a task that hangs, so that the call waits. */
+#define CANCELLED_IN(call) \
+	"set b 2; hold p; after p 0; reached p;" call "; asleep w; cancel w; go p; ended w"
+#define GOES_ON "; idle -> p@0; set z 1; left z = 1"
 
 TEST(owner, thread_cancelled_in_a_call_gets_its_answer_first)
 {
-	static enum tw_status (*const calls[])(struct call *) = {
-		flush,          wait_idle,     look_up,        add,    take,
-		advance_by_one, stop_and_wait, set_until_full, destroy};
+	static const char *const texts[] = {
+		CANCELLED_IN("begin w flush") GOES_ON,
+		CANCELLED_IN("begin w idle") GOES_ON,
+		CANCELLED_IN("begin w left b") " = 2" GOES_ON,
+		CANCELLED_IN("begin w add new 1") GOES_ON,
+		CANCELLED_IN("begin w take new") " = NOT_FOUND" GOES_ON,
+		CANCELLED_IN("begin w clock 1") GOES_ON,
+		CANCELLED_IN("begin w stop_wait p") " = RUNNING" GOES_ON,
+		CANCELLED_IN("set c 9; set d 9; set e 9; set f 9; begin w set g 9") GOES_ON,
+		CANCELLED_IN("begin w destroy") " -> p@0 b:stopped",
+	};
 
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		struct call call = {.make = calls[i]};
-		struct recorder *recorder = open_for(&call, *state);
-
-		set_timer(recorder, "pending", 2, 2 * INTERVAL);
-		assert_status(tw_after_func(recorder->wheel, 0, wait_to_go_on, &call, &call.timer),
-			      TW_OK);
-		gate_await(&call.gate);
-		call_starts_and_is_cancelled(&call);
-		gate_open(&call.gate);
-		call_returns(&call, TW_OK);
-		if (recorder->wheel) {
-			set_timer(recorder, "after", 3, INTERVAL);
-			pass_ticks(recorder, 3);
-			assert_executed_at(recorder, 3, event_of(recorder, 3).now);
-		}
-		assert_int_equal(times_returned(recorder, 2), 1);
-		recorder_close(recorder);
-	}
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		script_run(*state, (struct tw_options){.queue_capacity = 4}, texts[i], __FILE__,
+			   __LINE__);
 }
 
-static enum tw_status set_one(struct call *call)
+/* A thread makes this call, with a cancellation pending. */
+struct call {
+	enum tw_status (*make)(struct tw_wheel *wheel);
+	struct tw_wheel *wheel;
+	enum tw_status status;
+};
+
+static void make_cancelled(void *argument)
 {
-	return tw_set_timer(call->recorder->wheel, "one", 3, VALUE(2), INTERVAL);
+	struct call *call = argument;
+
+	pthread_cancel(pthread_self());
+	call->status = call->make(call->wheel);
 }
 
-static enum tw_status create_and_destroy(struct call *call)
+static void assert_goes_to_the_end(enum tw_status (*make)(struct tw_wheel *wheel),
+				   struct tw_wheel *wheel)
+{
+	struct call call = {make, wheel, TW_INVALID};
+	struct blocked_call thread;
+
+	blocked_call_start(&thread, make_cancelled, &call);
+	blocked_call_end(&thread);
+	assert_status(call.status, TW_OK);
+}
+
+static enum tw_status set_one(struct tw_wheel *wheel)
+{
+	return tw_set_timer(wheel, "one", 3, VALUE(2), INTERVAL);
+}
+
+static enum tw_status create_and_destroy(struct tw_wheel *wheel)
 {
 	struct tw_options options = {.clock = TW_CLOCK_BOOTTIME};
-	struct tw_wheel *wheel;
 	enum tw_status status = tw_create(&wheel, INTERVAL, 8, record_execute, &options);
 
 	tw_destroy(wheel);
 	return status;
 }
 
-static struct recorder *open_on_boottime(void)
-{
-	struct recorder *recorder = recorder_create();
-	struct tw_options options = recorder_options(recorder, &levels_threads);
-
-	options.clock = TW_CLOCK_BOOTTIME;
-	recorder_start(recorder, INTERVAL, 8, &options);
-	return recorder;
-}
-
 /* A wheel on CLOCK_BOOTTIME has a descriptor; making and closing one are cancellation points. */
 TEST(once, thread_with_a_cancellation_pending_wakes_the_owner_all_the_same)
 {
-	static enum tw_status (*const calls[])(struct call *) = {set_one, flush, wait_idle,
-								 create_and_destroy};
+	static enum tw_status (*const calls[])(struct tw_wheel *) = {
+		set_one, tw_flush, tw_wait_idle, create_and_destroy};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		struct call call = {.make = calls[i], .is_cancelled_before = true};
-		struct recorder *recorder = open_on_boottime();
+		struct recorder *recorder = recorder_create();
+		struct tw_options options = recorder_options(recorder, &levels_threads);
 
-		call.recorder = recorder;
+		options.clock = TW_CLOCK_BOOTTIME;
+		recorder_start(recorder, INTERVAL, 8, &options);
 		WAIT_UNTIL(wheel_owner_sleeps(recorder->wheel));
-		call_start(&call);
-		call_returns(&call, TW_OK);
+		assert_goes_to_the_end(calls[i], recorder->wheel);
 		WAIT_UNTIL(i > 0 || times_returned(recorder, 2) == 1);
 		recorder_close(recorder);
 	}
 }
 
-static enum tw_status nap(struct call *call)
+static enum tw_status nap(struct tw_wheel *wheel)
 {
 	unsigned tries = UINT_MAX;
 
@@ -232,8 +108,5 @@ static enum tw_status nap(struct call *call)
 /* A nap comes between two attempts to read what another thread is writing. */
 TEST(once, thread_with_a_cancellation_pending_naps_to_the_end)
 {
-	struct call call = {.make = nap, .is_cancelled_before = true};
-
-	call_start(&call);
-	call_returns(&call, TW_OK);
+	assert_goes_to_the_end(nap, NULL);
 }

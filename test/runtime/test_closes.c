@@ -50,98 +50,10 @@ SCRIPT(pool, run_may_close_alarms_whose_runs_are_under_way,
        "pass 1 -> a@1 b@1 c@1 a:closed b:closed c:closed; pass 1",
        .workers = 3)
 
-/* A connection contains its alarm. The counts outlive it. */
-struct connection {
-	struct tw_alarm idle;
-	struct counts {
-		atomic_int runs;
-		atomic_int closings;
-	} * counts;
-	bool closes_in_run;
-};
-
-static void connection_closed(void *argument)
-{
-	struct connection *connection = argument;
-
-	atomic_fetch_add(&connection->counts->closings, 1);
-	memset(connection, 0xff, sizeof(*connection));
-	free(connection);
-}
-
-static void connection_is_idle(void *argument)
-{
-	struct connection *connection = argument;
-
-	atomic_fetch_add(&connection->counts->runs, 1);
-	if (connection->closes_in_run)
-		(void)tw_alarm_close(&connection->idle, connection_closed);
-}
-
-static struct connection *connection_open(struct tw_wheel *wheel, struct counts *counts)
-{
-	struct connection *connection = malloc(sizeof(*connection));
-
-	assert_non_null(connection);
-	memset(connection, 0xff, sizeof(*connection));
-	connection->counts = counts;
-	connection->closes_in_run = false;
-	assert_status(tw_alarm_init(wheel, &connection->idle, connection_is_idle, connection),
-		      TW_OK);
-	return connection;
-}
-
-RECORDED(everywhere, alarm_in_a_struct_needs_no_memory_and_leaves_it_alone_once_closed)
-{
-	enum { CONNECTIONS = 300 };
-	struct tw_wheel *wheel = recorder->wheel;
-	struct counts counts = {0};
-
-	for (int i = 0; i < CONNECTIONS; i++) {
-		struct connection *connection = connection_open(wheel, &counts);
-		struct tw_alarm *idle = &connection->idle;
-
-		assert_status(tw_alarm_close(idle, NULL), TW_INVALID);
-		connection->closes_in_run = i % 6 == 5;
-		/* The alarm is never set, filed, put off, stopped but still filed, or about to
-		 * run. */
-		if (i % 6 > 0)
-			assert_status(tw_alarm_set(idle, INTERVAL), TW_OK);
-		if (i % 6 > 1)
-			assert_status(tw_flush(wheel), TW_OK);
-		if (i % 6 == 2)
-			assert_status(tw_alarm_set(idle, 9 * INTERVAL), TW_OK);
-		if (i % 6 == 3)
-			assert_status(tw_alarm_stop(idle), TW_OK);
-		if (i % 6 == 4)
-			advance(recorder, INTERVAL);
-		if (i % 6 != 5)
-			assert_status(tw_alarm_close(idle, connection_closed), TW_OK);
-	}
-	advance(recorder, 20 * INTERVAL);
-	assert_int_equal(atomic_load(&counts.closings), CONNECTIONS);
-	/* Those that were due, or close themselves, have run once. */
-	assert_int_equal(atomic_load(&counts.runs), CONNECTIONS / 6 * 2);
-}
-
-TEST(everywhere, alarms_in_structs_that_are_closed_before_the_end_are_notified_by_then)
-{
-	struct recorder *recorder = recorder_open(*state, 8);
-	struct counts counts = {0};
-	struct connection *left = connection_open(recorder->wheel, &counts);
-
-	for (int i = 0; i < 20; i++) {
-		struct connection *connection = connection_open(recorder->wheel, &counts);
-
-		assert_status(tw_alarm_set(&connection->idle, TW_HOUR), TW_OK);
-		assert_status(tw_alarm_close(&connection->idle, connection_closed), TW_OK);
-	}
-	assert_status(tw_alarm_set(&left->idle, TW_HOUR), TW_OK);
-	tw_stop(recorder->wheel);
-	assert_status(tw_alarm_init(recorder->wheel, &left->idle, connection_is_idle, left),
-		      TW_CLOSED);
-	recorder_close(recorder);
-	assert_int_equal(atomic_load(&counts.closings), 20);
-	/* An alarm that was not closed may be freed once the wheel is destroyed. */
-	free(left);
-}
+/* They are never set, in the queue, put off, stopped but still filed, past their run, and closed by
+ * their run. */
+SCRIPT(everywhere, alarm_that_is_closed_leaves_its_memory_alone_wherever_it_was,
+       "alarm a; alarm b; alarm c; alarm d; alarm e; alarm f; in f 1: close f; close a; set b 1;"
+       "close b; set c 1; set d 1; set e 1; set f 1; flush; set c 9; close c; stop d; close d;"
+       "idle -> a:closed b:closed c:closed d:closed; advance 1 -> e@1 f@1 f:closed; close e;"
+       "advance 20 -> e:closed")

@@ -2,7 +2,6 @@
 /* These tests check when and in which order timers run, to the nanosecond of the manual clock. */
 #include "support/test.h"
 
-#include "support/inside.h"
 #include "support/recorder.h"
 #include "support/script.h"
 
@@ -28,6 +27,12 @@ SCRIPT(ordered, task_that_arms_itself_runs_at_each_tick_of_a_long_advance,
 SCRIPT(inline, poll_returns_the_time_until_the_next_deadline,
        "poll = never; set later 4; set next 2; poll = 2; advance 0.5; poll = 1.5;"
        "advance 1.5 -> next@2; poll = 2; remove later; poll = never -> later:removed")
+/* The commands wait for ten intervals. */
+SCRIPT(everywhere, delays_count_from_the_call,
+       "set a 50; set b 50; set never 50; flush; half; set one 5; set short 1-1ns; set L1 5;"
+       "move a 7; move b 1-1ns; move never never; after p 99; reset p 80; clock_is 10; whole;"
+       "wait -> one@10/5 short@10/1 L1@10/5 a@10/7 b@10/0.999999; pass 40; stop -> p:stopped/80"
+       " never:stopped/never")
 
 TEST(everywhere, interval_of_any_length_works)
 {
@@ -69,52 +74,4 @@ TEST(inline, poll_never_lets_the_caller_sleep_past_a_tick)
 	assert_executed_at(recorder, 1, due);
 	assert_in_range(polls, 1, 64);
 	recorder_close(recorder);
-}
-
-#define LONG_KEY "a key too long for a cell of the queue"
-
-static tw_duration deadline_of(struct recorder *recorder, uintptr_t value)
-{
-	return event_of(recorder, value).deadline;
-}
-
-static void forbidden_run(void *argument)
-{
-	abort();
-}
-
-/* The commands wait for ten intervals. */
-RECORDED(everywhere, delays_count_from_the_call)
-{
-	struct tw_timer timer;
-	struct half_command half;
-
-	set_timer(recorder, "a", 11, INTERVAL * 50);
-	set_timer(recorder, "b", 12, INTERVAL * 50);
-	set_timer(recorder, "never", 13, INTERVAL * 50);
-	flush_wheel(recorder);
-	half = half_command_begin(recorder->wheel);
-	set_timer(recorder, "one", 1, INTERVAL * 5);
-	set_timer(recorder, "short", 2, INTERVAL - 1);
-	set_timer(recorder, LONG_KEY, 3, INTERVAL * 5);
-	move_timer(recorder, "a", INTERVAL * 7);
-	move_timer(recorder, "b", INTERVAL - 1);
-	move_timer(recorder, "never", TW_FOREVER);
-	assert_status(
-		tw_after_func(recorder->wheel, INTERVAL * 99, forbidden_run, VALUE(4), &timer),
-		TW_OK);
-	assert_status(tw_timer_reset(recorder->wheel, timer, INTERVAL * 80), TW_OK);
-	wheel_set_clock(recorder->wheel, INTERVAL * 10);
-	half_command_end(&half);
-	settle(recorder);
-	pass_ticks(recorder, 40);
-	assert_int_equal(deadline_of(recorder, 1), INTERVAL * 5);
-	assert_int_equal(deadline_of(recorder, 2), INTERVAL);
-	assert_int_equal(deadline_of(recorder, 3), INTERVAL * 5);
-	assert_int_equal(deadline_of(recorder, 11), INTERVAL * 7);
-	assert_int_equal(deadline_of(recorder, 12), INTERVAL - 1);
-	assert_not_returned(recorder, 13);
-	stop_wheel(recorder);
-	settle(recorder);
-	assert_int_equal(deadline_of(recorder, 4), INTERVAL * 80);
 }

@@ -30,68 +30,17 @@ SCRIPT(inline, poll_sees_each_call_that_came_after_an_idle_one,
        "alarm x; poll = never; after p 7; poll = 7; reset p 6; poll = 6; set a 5; poll = 5;"
        "move a 4; poll = 4; set x 3; poll = 3; add b 2; poll = 2; advance 0.5; poll = 1.5;"
        "poll = 1.5; drain; poll = 2.5 -> p:drained a:drained b:drained")
+/* The queue has four cells: each kind of command meets it full. A reset needs no room. */
+SCRIPT(inline, commands_that_meet_a_full_queue_run_no_task,
+       DUE
+       "set a 1h; set b 1h; set c 1h; set d 1h; set e 1h; move far 2h; move far 2h; move far 2h;"
+       "move far 2h; move far 2h; remove none; remove none; remove none; remove none; remove none;"
+       "after q 1h; after r 1h; after s 1h; after t 1h; after u 1h; reset p 2h; reset q 2h;"
+       "events = 0; poll = any; events = 1; idle -> due@0",
+       .queue_capacity = 4, .when_full = TW_WHEN_FULL_WAIT)
 
 static void run_nothing(void *argument)
 {
-}
-
-/* The wheel has a small queue, a far timer by handle, and two due timers: "due" by key, and one by
- * handle. The clock has moved, and no call has driven the wheel since. */
-struct idle_loop {
-	struct recorder *recorder;
-	struct tw_wheel *wheel;
-	struct tw_timer far;
-};
-
-static void idle_loop_open(struct idle_loop *loop, const struct variant *variant,
-			   enum tw_when_full when_full)
-{
-	loop->recorder = recorder_open_with(variant, 10,
-					    (struct tw_options){.queue_capacity = 64,
-								.when_full = when_full,
-								.max_pending = 200});
-	loop->wheel = loop->recorder->wheel;
-	set_timer(loop->recorder, "far", 1, TW_HOUR);
-	assert_status(tw_after_func(loop->wheel, TW_HOUR, run_nothing, NULL, &loop->far), TW_OK);
-	assert_status(tw_poll(loop->wheel, NULL), TW_OK);
-	set_timer(loop->recorder, "due", 2, TW_HOUR);
-	move_timer(loop->recorder, "due", 1);
-}
-
-static void assert_nothing_ran_until_polled(struct idle_loop *loop)
-{
-	size_t count = event_count(loop->recorder);
-
-	assert_int_equal(count, 0);
-	assert_status(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_true(event_count(loop->recorder) > 0);
-	recorder_close(loop->recorder);
-}
-
-TEST(inline, commands_that_meet_a_full_queue_run_no_task)
-{
-	for (int kind = 0; kind < 5; kind++) {
-		struct idle_loop loop;
-
-		idle_loop_open(&loop, *state, TW_WHEN_FULL_WAIT);
-		for (int i = 0; i < 150; i++) {
-			enum tw_status status = TW_OK;
-
-			if (kind == 0)
-				status = tw_set_timer(loop.wheel, &i, sizeof(i), VALUE(i), TW_HOUR);
-			else if (kind == 1)
-				status = tw_move_timer(loop.wheel, "far", 3, TW_HOUR + i);
-			else if (kind == 2)
-				status = tw_remove_timer(loop.wheel, &i, sizeof(i));
-			else if (kind == 3)
-				status =
-					tw_after_func(loop.wheel, TW_HOUR, run_nothing, NULL, NULL);
-			else
-				(void)tw_timer_reset(loop.wheel, loop.far, TW_HOUR + i);
-			assert_status(status, TW_OK);
-		}
-		assert_nothing_ran_until_polled(&loop);
-	}
 }
 
 /* ---- Polls with nothing to do ---- */

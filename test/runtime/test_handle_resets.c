@@ -59,6 +59,10 @@ SCRIPT(everywhere, timer_that_was_put_off_is_released_with_its_last_deadline,
 SCRIPT(ordered, timer_that_rearms_itself_runs_at_each_of_its_ticks_within_a_long_advance,
        "in p: reset p 1; in q: after q 1; after p 1; after q 1;"
        "advance 6 => p@1 q@1 p@2 q@2 p@3 q@3 p@4 q@4 p@5 q@5 p@6 q@6")
+/* The owner sleeps, and is woken by the worker. */
+SCRIPT(threads, job_that_was_reset_is_pending_again_without_being_asked_for,
+       "after p 1;" WORKERS_STOP "clock 1; reset p 10; flush; pending = 0;" WORKERS_GO
+       "await 1; idle -> v@0 w@0")
 
 static void stop_probe(void *argument)
 {
@@ -109,23 +113,6 @@ PROBED(ordered, timers_that_reset_one_another_to_now_let_the_clock_go_on)
 	assert_status(tw_advance(recorder->wheel, 3 * INTERVAL), TW_OK);
 	assert_executed_at(recorder, 3, 2 * INTERVAL);
 	stop_wheel(recorder);
-}
-
-/* The owner sleeps, and is woken by the worker. */
-PROBED(threads, job_that_was_reset_is_pending_again_without_being_asked_for)
-{
-	struct probe probe = {0};
-	struct probe held[2];
-
-	probes_wait(recorder, held, &probe, 1);
-	assert_status(probe_reset(&probe, 10 * INTERVAL), TW_OK);
-	assert_status(tw_flush(recorder->wheel), TW_OK);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-	wait_for(20000000);
-	gate_open(&held[0].gate);
-	gate_open(&held[1].gate);
-	WAIT_UNTIL(tw_pending(recorder->wheel) == 1);
-	settle(recorder);
 }
 
 /* Threads that reset timers faster than the owner applies the resets do this. */
@@ -203,21 +190,22 @@ PROBED(inline, timer_that_resets_itself_to_now_runs_once_a_poll_however_long_it_
 	assert_status(probe.answers[0], TW_OK);
 }
 
-/* Counts only: it runs without end. */
-static void run_again_at_once(void *argument)
-{
-	struct probe *probe = argument;
+static atomic_int busy_runs;
 
-	atomic_fetch_add(&probe->ended, 1);
-	may_fail(tw_after_func(probe->recorder->wheel, 0, run_again_at_once, probe, NULL));
+/* Counts only: it runs without end. */
+static void run_again_at_once(void *wheel)
+{
+	atomic_fetch_add(&busy_runs, 1);
+	may_fail(tw_after_func(wheel, 0, run_again_at_once, wheel, NULL));
 }
 
 PROBED(everywhere, timer_that_rearms_itself_at_once_for_ever_lets_others_go_on)
 {
-	struct probe busy = {.recorder = recorder};
 	struct probe other = {0};
 
-	assert_status(tw_after_func(recorder->wheel, 0, run_again_at_once, &busy, NULL), TW_OK);
+	atomic_store(&busy_runs, 0);
+	assert_status(tw_after_func(recorder->wheel, 0, run_again_at_once, recorder->wheel, NULL),
+		      TW_OK);
 	probe_start(recorder, &other, 1, 5 * INTERVAL);
 	assert_status(tw_advance(recorder->wheel, 4 * INTERVAL), TW_OK);
 	assert_int_equal(event_count(recorder), 0);
@@ -225,6 +213,6 @@ PROBED(everywhere, timer_that_rearms_itself_at_once_for_ever_lets_others_go_on)
 	flush_wheel(recorder);
 	settle(recorder);
 	assert_int_equal(times_returned(recorder, 1), 1);
-	assert_true(atomic_load(&busy.ended) > 0);
+	assert_true(atomic_load(&busy_runs) > 0);
 	stop_wheel(recorder);
 }

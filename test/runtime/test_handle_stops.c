@@ -35,111 +35,20 @@ SCRIPT(pool, job_of_the_pool_that_has_not_begun_can_be_stopped,
        "clock 1; pending = 0; stop a; stop_wait c; stop a = NOT_FOUND;" WORKERS_GO
        "idle -> v@0 w@0 b@1; stop a = NOT_FOUND; stop; idle")
 
-PROBED(pool, stop_during_the_run_answers_running_and_leaves_the_wait_to_another)
-{
-	struct probe probe;
-
-	probe_start_held(recorder, &probe, 1);
-	assert_status(probe_stop(&probe), TW_RUNNING);
-	assert_int_equal(atomic_load(&probe.ended), 0);
-	gate_open(&probe.gate);
-	(void)probe_stop_wait(&probe);
-	assert_int_equal(atomic_load(&probe.ended), 1);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	settle(recorder);
-	assert_executed_at(recorder, 1, 0);
-}
-
-PROBED(pool, stop_wait_returns_after_the_run_has_ended)
-{
-	struct probe probe;
-
-	probe_start_held(recorder, &probe, 1);
-	gate_open(&probe.gate);
-	assert_status(probe_stop_wait(&probe), TW_RUNNING);
-	assert_int_equal(atomic_load(&probe.ended), 1);
-	assert_status(probe_stop_wait(&probe), TW_NOT_FOUND);
-}
-
-struct waiter {
-	struct probe *probe;
-	pthread_t thread;
-	enum tw_status status;
-	int ended; /* when it returned */
-};
-
-static void *wait_for_run(void *argument)
-{
-	struct waiter *waiter = argument;
-
-	waiter->status = probe_stop_wait(waiter->probe);
-	waiter->ended = atomic_load(&waiter->probe->ended);
-	return NULL;
-}
-
-PROBED(pool, several_threads_can_wait_for_one_run)
-{
-	struct probe probe;
-	struct waiter waiters[4];
-	int running = 0;
-
-	probe_start_held(recorder, &probe, 1);
-	for (int i = 0; i < 4; i++) {
-		waiters[i].probe = &probe;
-		pthread_create(&waiters[i].thread, NULL, wait_for_run, &waiters[i]);
-	}
-	WAIT_UNTIL(wheel_stops_waiting(recorder->wheel) == 4);
-	gate_open(&probe.gate);
-	for (int i = 0; i < 4; i++) {
-		pthread_join(waiters[i].thread, NULL);
-		assert_int_equal(waiters[i].ended, 1);
-		assert_true(waiters[i].status == TW_RUNNING || waiters[i].status == TW_NOT_FOUND);
-		running += waiters[i].status == TW_RUNNING;
-	}
-	assert_in_range(running, 1, 4);
-}
-
-PROBED(pool, stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free)
-{
-	struct probe probe;
-	struct waiter waiter;
-
-	probe_start_held(recorder, &probe, 1);
-	assert_status(probe_reset(&probe, 2 * INTERVAL), TW_OK);
-	waiter.probe = &probe;
-	pthread_create(&waiter.thread, NULL, wait_for_run, &waiter);
-	/* From its stop on there is nothing to reset. */
-	WAIT_UNTIL(probe_reset(&probe, 2 * INTERVAL) == TW_NOT_FOUND);
-	gate_open(&probe.gate);
-	pthread_join(waiter.thread, NULL);
-	assert_status(waiter.status, TW_OK);
-	assert_int_equal(waiter.ended, 1);
-	pass_ticks(recorder, 9);
-	assert_executed_at(recorder, 1, 0);
-}
-
-static void stop_wait_for_the_first_other(struct probe *probe)
-{
-	probe->answers[0] = probe_stop_wait(&probe->others[0]);
-	probe->answers[1] = probe_stop_wait(&probe->others[1]);
-}
-
-PROBED(pool, task_on_a_worker_waits_for_the_run_on_the_other)
-{
-	struct probe held[2];
-	struct probe probe = {.in_run = stop_wait_for_the_first_other, .others = held};
-
-	probe_start_held(recorder, &held[0], 1);
-	memset(&held[1], 0, sizeof(held[1]));
-	held[1].recorder = recorder;
-	probe_start(recorder, &probe, 2, 0);
-	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	gate_open(&held[0].gate);
-	settle(recorder);
-	assert_true(probe.answers[0] == TW_RUNNING || probe.answers[0] == TW_NOT_FOUND);
-	assert_status(probe.answers[1], TW_NOT_FOUND);
-	assert_int_equal(event_count(recorder), 2);
-}
+#define RUNS "hold p; after p 0; clock 0; reached p;"
+SCRIPT(pool, stop_during_the_run_answers_running_and_leaves_the_wait_to_another,
+       RUNS "stop p = RUNNING; begin w stop_wait p; asleep w; go p; ended w = RUNNING;"
+	    "stop p = NOT_FOUND; idle -> p@0")
+SCRIPT(pool, several_threads_can_wait_for_one_run,
+       RUNS "begin t stop_wait p; begin u stop_wait p; begin v stop_wait p; begin w stop_wait p;"
+	    "asleep t; asleep u; asleep v; asleep w; go p; ended t = RUNNING; ended u = RUNNING;"
+	    "ended v = RUNNING; ended w = RUNNING; stop_wait p = NOT_FOUND; idle -> p@0")
+/* From its stop on there is nothing to reset. */
+SCRIPT(pool, stop_wait_for_a_run_that_was_reset_answers_that_the_argument_is_free,
+       RUNS "reset p 2; begin w stop_wait p; asleep w; reset p 2 = NOT_FOUND; go p; ended w;"
+	    "pass 9 -> p@0")
+SCRIPT(pool, task_on_a_worker_waits_for_the_run_on_the_other,
+       RUNS "in q: meet 2, stop_wait p = any; after q 0; clock 0; meet 2; go p; idle -> p@0 q@0")
 
 PROBED(inline_and_threads, stale_handle_touches_no_later_timer_after_a_million_reuses)
 {

@@ -72,6 +72,16 @@ SCRIPT(owner, callers_that_wait_for_room_are_sent_home_by_stop,
 	    "ended v = CLOSED; ended w = any; idle -> p@1 a:stopped b:stopped",
        .queue_capacity = 2, .when_full = TW_WHEN_FULL_WAIT)
 
+/* Two cells are given back, which wakes no waiting caller: a task that claimed behind both would
+ * wait for ever. */
+SCRIPT(owner, inline_task_claims_a_cell_before_callers_that_wait_for_one,
+       "in p: meet 2, asleep u, asleep v, set x 3, meet 4; after p 1; begin w clock 1; meet 2;"
+       "set a 3; set b 3; half; set c 3; set d 3; set e 3; set f 3; set g 3; set h 3; set i 3;"
+       "set j 3; set k 3; set l 3; set m 3; set n 3; set o 3; begin u set q 3; begin v set r 3;"
+       "meet 4; whole; ended u; ended v; ended w; pass 3 -> p@1 a@4 b@4 c@4 d@4 e@4 f@4 g@4 h@4 i@4"
+       " j@4 k@4 l@4 m@4 n@4 o@4 q@4 r@4 x@4",
+       .queue_capacity = 16, .when_full = TW_WHEN_FULL_WAIT)
+
 /* The time that a crowd may take before others overtake it does not depend on the tick. */
 TEST(once, crowds_have_as_long_at_every_interval)
 {

@@ -14,6 +14,7 @@ static void *call_run(void *argument)
 	atomic_store(&call->id, gettid());
 	call->make(call->argument);
 	atomic_store(&call->has_returned, true);
+	pthread_testcancel();
 	return NULL;
 }
 

@@ -20,7 +20,7 @@ bool blocked_call_is_asleep(struct blocked_call *call);
 /* Waits until it sleeps where it waits, and not for a moment. */
 void blocked_call_falls_asleep(struct blocked_call *call);
 bool blocked_call_has_returned(struct blocked_call *call);
-/* Waits until it returns; the test fails if it does not. */
+/* Waits until it returns, also where the thread is cancelled; the test fails if it does not. */
 void blocked_call_end(struct blocked_call *call);
 
 #endif

@@ -12,11 +12,6 @@ size_t wheel_places_taken(struct tw_wheel *wheel)
 	return atomic_load(&wheel->owner.out.places.taken);
 }
 
-unsigned wheel_stops_waiting(struct tw_wheel *wheel)
-{
-	return (unsigned)atomic_load(&wheel->owner.out.alarms.waiting.waiters);
-}
-
 bool wheel_is_asked(struct tw_wheel *wheel)
 {
 	return command_queue_peek(&wheel->owner.queue, 1) > 0 &&

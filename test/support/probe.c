@@ -93,45 +93,6 @@ enum tw_status probe_reset(const struct probe *probe, tw_duration delay)
 	return tw_timer_reset(probe->recorder->wheel, probe->timer, delay);
 }
 
-static void hold_first_run(struct probe *probe)
-{
-	if (probe->runs > 1)
-		return;
-	gate_pass(&probe->gate);
-	wait_for(probe->linger);
-	atomic_store(&probe->ended, 1);
-}
-
-static void probe_hold(struct probe *probe)
-{
-	*probe = (struct probe){.in_run = hold_first_run};
-	gate_init(&probe->gate);
-}
-
-void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t number)
-{
-	probe_hold(probe);
-	probe->linger = 20 * TW_MILLISECOND;
-	probe_start(recorder, probe, number, 0);
-	assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-	gate_await(&probe->gate);
-}
-
-static void hold_workers(struct recorder *recorder, struct probe held[2])
-{
-	probe_start_held(recorder, &held[0], 1001);
-	probe_start_held(recorder, &held[1], 1002);
-}
-
-void probes_wait(struct recorder *recorder, struct probe held[2], struct probe *probes,
-		 size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		probe_start(recorder, &probes[i], i, INTERVAL);
-	hold_workers(recorder, held);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-}
-
 void assert_runs_ms_(struct recorder *recorder, uintptr_t number, const int *times, size_t count,
 		     const char *file, int line)
 {

@@ -6,9 +6,6 @@
 #ifndef SUPPORT_PROBE_H
 #define SUPPORT_PROBE_H
 
-#include <stdatomic.h>
-
-#include "gate.h"
 #include "recorder.h"
 
 enum { PROBE_ANSWERS = 4 };
@@ -22,10 +19,6 @@ struct probe {
 	struct probe *others;
 	enum tw_status answers[PROBE_ANSWERS]; /* statuses of calls in the run */
 	int runs;
-	/* A held probe stops at this gate. */
-	struct gate gate;
-	tw_duration linger; /* in the run, after that */
-	atomic_int ended;
 	size_t asked; /* calls of a schedule's next */
 };
 
@@ -52,12 +45,6 @@ void probe_repeat(struct recorder *recorder, struct probe *probe, uintptr_t numb
 enum tw_status probe_stop(const struct probe *probe);
 enum tw_status probe_stop_wait(const struct probe *probe);
 enum tw_status probe_reset(const struct probe *probe, tw_duration delay);
-
-/* Starts one whose run begins now and lasts until the gate is opened, and 20 ms longer. */
-void probe_start_held(struct recorder *recorder, struct probe *probe, uintptr_t number);
-/* Stops the workers, and has `count` probes, from 0 on, wait in the pool. */
-void probes_wait(struct recorder *recorder, struct probe held[2], struct probe *probes,
-		 size_t count);
 
 /* Checks that it has run at exactly these times in milliseconds, which are ticks. */
 #define assert_runs_ms(recorder, number, ...)                         \

@@ -38,9 +38,9 @@ struct thing {
 	char key[LONG_KEY]; /* the name's first bytes, and zeros after a capital letter */
 	size_t key_size;
 	struct tw_timer timer;
-	struct tw_alarm alarm;
-	atomic_uint owed; /* times that it has been accepted by key and has not come back */
-	unsigned times;   /* times that it has come back */
+	struct tw_alarm *alarm; /* NULL once it has ended */
+	atomic_uint owed;       /* times that it has been accepted by key and has not come back */
+	unsigned times;         /* times that it has come back */
 	struct act {
 		unsigned time; /* 0 means each time */
 		const char *steps;
@@ -79,6 +79,7 @@ struct script {
 	atomic_int beside_count;
 	atomic_int met;      /* steps that meet */
 	atomic_bool is_over; /* no step of `in` is made */
+	struct half_command half;
 	atomic_bool is_wrong;
 	char wrong[4000];
 };
@@ -221,9 +222,14 @@ static void drain(void *context, const struct tw_task *task)
 	come_back(task->value, "drained");
 }
 
-static void closed(void *thing)
+/* Nothing may use the alarm's memory after this. */
+static void closed(void *argument)
 {
+	struct thing *thing = argument;
+
 	come_back(thing, "closed");
+	free(thing->alarm);
+	thing->alarm = NULL;
 }
 
 static tw_duration next(void *argument, tw_duration previous)
@@ -328,7 +334,7 @@ static enum tw_status call_set(struct call *call)
 	enum tw_status status;
 
 	if (thing->kind == ALARM)
-		return tw_alarm_set(&thing->alarm, call_time(call, 2));
+		return tw_alarm_set(thing->alarm, call_time(call, 2));
 	/* The task may come before the answer. */
 	atomic_fetch_add(&thing->owed, 1);
 	status = (*call->words[0] == 'a' ? tw_add_timer : tw_set_timer)(
@@ -340,7 +346,7 @@ static enum tw_status call_set(struct call *call)
 
 static enum tw_status call_set_at(struct call *call)
 {
-	return tw_alarm_set_at(&call->thing->alarm, call_time(call, 2));
+	return tw_alarm_set_at(call->thing->alarm, call_time(call, 2));
 }
 
 static enum tw_status call_move(struct call *call)
@@ -453,7 +459,7 @@ static enum tw_status call_stop(struct call *call)
 	if (!call->thing)
 		return tw_stop(call->wheel);
 	if (call->thing->kind == ALARM)
-		return tw_alarm_stop(&call->thing->alarm);
+		return tw_alarm_stop(call->thing->alarm);
 	return tw_timer_stop(call->wheel, call->thing->timer);
 }
 
@@ -470,12 +476,29 @@ static enum tw_status call_reset(struct call *call)
 static enum tw_status call_alarm(struct call *call)
 {
 	call->thing->kind = ALARM;
-	return tw_alarm_init(call->wheel, &call->thing->alarm, run, call->thing);
+	return tw_alarm_init(call->wheel, call->thing->alarm, run, call->thing);
 }
 
 static enum tw_status call_close(struct call *call)
 {
-	return tw_alarm_close(&call->thing->alarm, closed);
+	if (tw_alarm_close(call->thing->alarm, NULL) != TW_INVALID)
+		script_fail(call->script, "an alarm is closed without a function");
+	return tw_alarm_close(call->thing->alarm, closed);
+}
+
+/* A destroyed alarm refuses all calls, and nothing uses its memory. */
+static enum tw_status destroy_alarm(struct thing *thing)
+{
+	enum tw_status status = tw_alarm_destroy(thing->alarm);
+
+	if (status != TW_OK)
+		return status;
+	if (tw_alarm_set(thing->alarm, 0) != TW_CLOSED ||
+	    tw_alarm_destroy(thing->alarm) != TW_CLOSED)
+		script_fail(thing->script, "the destroyed %s is not closed", thing->name);
+	free(thing->alarm);
+	thing->alarm = NULL;
+	return status;
 }
 
 static enum tw_status call_destroy(struct call *call)
@@ -483,7 +506,7 @@ static enum tw_status call_destroy(struct call *call)
 	enum tw_status status;
 
 	if (call->thing)
-		return tw_alarm_destroy(&call->thing->alarm);
+		return destroy_alarm(call->thing);
 	status = tw_destroy(call->wheel);
 	if (status == TW_OK && !call->is_beside)
 		call->script->wheel = NULL;
@@ -643,8 +666,32 @@ static enum tw_status call_reached(struct call *call)
 	if (call->script->is_ordered)
 		gate_await(&call->thing->gate);
 	else
-		WAIT_UNTIL((may_fail(tw_flush(call->wheel)),
+		WAIT_UNTIL((may_fail(tw_advance(call->wheel, 0)),
 			    sem_trywait(&call->thing->gate.reached) == 0));
+	return TW_OK;
+}
+
+static enum tw_status call_await(struct call *call)
+{
+	WAIT_UNTIL(tw_pending(call->wheel) == (size_t)atoi(call->words[1]));
+	return TW_OK;
+}
+
+static enum tw_status call_half(struct call *call)
+{
+	call->script->half = half_command_begin(call->wheel);
+	return TW_OK;
+}
+
+static enum tw_status call_whole(struct call *call)
+{
+	half_command_end(&call->script->half);
+	return TW_OK;
+}
+
+static enum tw_status call_clock_is(struct call *call)
+{
+	wheel_set_clock(call->wheel, call_time(call, 1));
 	return TW_OK;
 }
 
@@ -684,16 +731,28 @@ static enum tw_status call_begin(struct call *call)
 	return TW_OK;
 }
 
+static struct beside *find_beside(struct script *script, const char *name)
+{
+	for (int at = 0; at < atomic_load(&script->beside_count); at++)
+		if (strcmp(script->besides[at].name, name) == 0)
+			return &script->besides[at];
+	return NULL;
+}
+
 /* Returns the call with this name, once it has begun. */
 static struct beside *beside_of(const struct call *call)
 {
-	struct script *script = call->script;
-	int at = 0;
+	struct beside *beside;
 
-	WAIT_UNTIL(atomic_load(&script->beside_count) > 0);
-	while (strcmp(script->besides[at].name, call->words[1]))
-		assert(++at < atomic_load(&script->beside_count));
-	return &script->besides[at];
+	WAIT_UNTIL((beside = find_beside(call->script, call->words[1])));
+	return beside;
+}
+
+/* The answer comes all the same, and only then the thread's end. */
+static enum tw_status call_cancel(struct call *call)
+{
+	pthread_cancel(beside_of(call)->call.thread);
+	return TW_OK;
 }
 
 static enum tw_status call_asleep(struct call *call)
@@ -723,21 +782,22 @@ static const struct verb {
 	const char *name;
 	enum tw_status (*call)(struct call *call);
 } verbs[] = {
-	{"set", call_set},         {"add", call_set},         {"move", call_move},
-	{"remove", call_remove},   {"take", call_take},       {"left", call_left},
-	{"after", call_after},     {"every", call_every},     {"schedule", call_schedule},
-	{"asked", call_asked},     {"stop", call_stop},       {"stop_wait", call_stop_wait},
-	{"reset", call_reset},     {"alarm", call_alarm},     {"set_at", call_set_at},
-	{"close", call_close},     {"destroy", call_destroy}, {"drain", call_drain},
-	{"flush", call_flush},     {"poll", call_poll},       {"rings", call_rings},
-	{"pending", call_pending}, {"places", call_places},   {"clock", call_clock},
-	{"pass", call_pass},       {"advance", call_clock},   {"idle", call_idle},
-	{"wait", call_idle},       {"begin", call_begin},     {"asleep", call_asleep},
-	{"ended", call_ended},     {"hold", call_hold},       {"reached", call_reached},
-	{"go", call_go},           {"now", call_now},         {"events", call_events},
-	{"walk", call_walk},       {"cron", call_cron},       {"until", call_until},
-	{"stats", call_stats},     {"metrics", call_metrics}, {"meet", call_meet},
-	{"counts", call_counts},
+	{"set", call_set},         {"add", call_set},           {"move", call_move},
+	{"remove", call_remove},   {"take", call_take},         {"left", call_left},
+	{"after", call_after},     {"every", call_every},       {"schedule", call_schedule},
+	{"asked", call_asked},     {"stop", call_stop},         {"stop_wait", call_stop_wait},
+	{"reset", call_reset},     {"alarm", call_alarm},       {"set_at", call_set_at},
+	{"close", call_close},     {"destroy", call_destroy},   {"drain", call_drain},
+	{"flush", call_flush},     {"poll", call_poll},         {"rings", call_rings},
+	{"pending", call_pending}, {"places", call_places},     {"clock", call_clock},
+	{"pass", call_pass},       {"advance", call_clock},     {"idle", call_idle},
+	{"wait", call_idle},       {"begin", call_begin},       {"asleep", call_asleep},
+	{"ended", call_ended},     {"hold", call_hold},         {"reached", call_reached},
+	{"go", call_go},           {"now", call_now},           {"events", call_events},
+	{"walk", call_walk},       {"cron", call_cron},         {"until", call_until},
+	{"stats", call_stats},     {"metrics", call_metrics},   {"meet", call_meet},
+	{"counts", call_counts},   {"await", call_await},       {"half", call_half},
+	{"whole", call_whole},     {"clock_is", call_clock_is}, {"cancel", call_cancel},
 };
 
 const struct script_call wheel_calls[] = {
@@ -826,7 +886,8 @@ static const struct verb *read_call(struct call *call, char *text)
 	while (strcmp(verb->name, call->words[0]) != 0)
 		assert(++verb < verbs + sizeof(verbs) / sizeof(verbs[0]));
 	if (call->count > 1 && verb->call != call_clock && verb->call != call_pass &&
-	    verb->call != call_until && verb->call != call_meet)
+	    verb->call != call_until && verb->call != call_meet && verb->call != call_await &&
+	    verb->call != call_clock_is)
 		call->thing = find_thing(call->script, call->words[1]);
 	return verb;
 }
@@ -890,9 +951,10 @@ void script_close(struct script *script, const char *text, const char *file, int
 	for (size_t i = 0; i < script->thing_count; i++)
 		gate_open(&script->things[i].gate);
 	tw_destroy(script->wheel);
-	for (size_t i = 0; i < script->thing_count; i++) {
+	for (size_t i = 0; i < THINGS; i++) {
 		struct thing *thing = &script->things[i];
 
+		free(thing->alarm);
 		if (thing->owed != 0)
 			script_fail(script, "%s has not come back once", thing->name);
 		for (int act = 0; act < ACTS; act++)
@@ -911,6 +973,8 @@ struct script *script_open(const struct variant *variant, struct tw_options more
 	struct script *script = calloc(1, sizeof(*script));
 
 	assert_non_null(script);
+	for (size_t i = 0; i < THINGS; i++)
+		assert_non_null(script->things[i].alarm = calloc(1, sizeof(struct tw_alarm)));
 	pthread_mutex_init(&script->lock, NULL);
 	script->is_ordered = variant->workers == TW_WORKERS_INLINE;
 	more.release = release;

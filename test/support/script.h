@@ -26,12 +26,15 @@
  *     events         the number of those not yet compared, without a wait
  *     pass 9         9 ticks, one call each; advance 9: in one call
  *     clock 9        in one call, waiting for no task
+ *     clock_is 5     sets the clock, maybe back, without a turn of the owner
+ *     half, whole    a command is half written, and so holds up those behind it, until it is whole
  *     idle, wait     wait for tasks; wait: also for the number of events that is written
  *     counts         the counts of tw_get_stats that are not 0: set 2 moved 1; begun and ended:
  *                    those of the latenesses and durations
  *     hold p         p stops when it comes back next; reached p waits for it, go p lets it go on
  *     begin w idle   makes a call in another thread; asleep w waits until it sleeps, and ended w,
- *                    which has its answer, until it returns
+ *                    which has its answer, until it returns; cancel w cancels the thread
+ *     await 1        waits, without a call that the owner answers, until that number is pending
  *     meet 3         waits until three steps have met, here or in other threads
  *     in p: stop p = RUNNING, set b 3     the steps are made when p comes back, here and each time
  *     in p 2: ...                         and these at its second time
