@@ -64,6 +64,7 @@ TEST(once, create_refuses_options_out_of_range)
 		{.drive = (enum tw_drive)(TW_DRIVE_CALLER + 1)},
 		{.when_full = (enum tw_when_full)(TW_WHEN_FULL_FAIL + 1)},
 		{.workers = TW_WORKERS_INLINE - 1},
+		{.stack_size = TW_STACK_SIZE_MIN - 1},
 		{.workers = TW_WORKERS_MAX + 1},
 		{.max_workers = TW_WORKERS_MAX + 1},
 		{.workers = 3, .max_workers = 2},

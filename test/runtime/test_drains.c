@@ -2,10 +2,8 @@
 /* Many drains may wait, one after the other, and many threads may drain. */
 #include "support/test.h"
 
-#include "support/probe.h"
 #include "support/recorder.h"
 #include "support/script.h"
-#include "support/stats.h"
 
 SCRIPT(by_caller, drain_that_finds_the_queue_full_is_refused,
        "set a 1; set b 1; drain = FULL; flush; drain; idle -> a:drained b:drained",
@@ -90,32 +88,6 @@ RECORDED(ordered, what_a_drain_function_causes_comes_after_the_rest_of_its_drain
 	assert_released(recorder, 501, TW_REPLACED);
 	assert_int_equal(event_count(recorder), 401);
 	assert_ptr_equal(event_at(recorder, 400).value, VALUE(501));
-}
-
-/* The only worker is busy until all of the drain waits for it. */
-RECORDED(pool, timer_that_is_due_overtakes_a_large_drain, .workers = 1)
-{
-	enum { MANY = 5000 };
-	size_t before = 0;
-
-	recorder->held = MANY + 1;
-	set_timer(recorder, "holds", MANY + 1, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	gate_await(&recorder->gate);
-	for (int number = 1; number <= MANY; number++)
-		assert_status(tw_set_timer(recorder->wheel, &number, sizeof(number), VALUE(number),
-					   TW_SECOND),
-			      TW_OK);
-	assert_status(tw_drain(recorder->wheel, record_drain, recorder), TW_OK);
-	WAIT_UNTIL((flush_wheel(recorder), stats_of_wheel(recorder->wheel).unfinished > MANY));
-	set_timer(recorder, "due", MANY + 2, INTERVAL);
-	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
-	flush_wheel(recorder);
-	gate_open(&recorder->gate);
-	settle(recorder);
-	while (event_at(recorder, before).value != VALUE(MANY + 2))
-		before++;
-	assert_in_range(before, 1, MANY / 2);
 }
 
 static void drain_in_task(struct recorder *recorder, const struct tw_task *task)

@@ -16,6 +16,9 @@ SCRIPT(everywhere, task_may_stop_its_wheel_which_another_thread_destroys,
        "in p: stop, destroy = INVALID; in a: destroy = INVALID; set a 1h; after p 1; clock 1 = any;"
        "idle -> p@1 a:stopped; destroy")
 
+SCRIPT(everywhere, wheel_goes_on_after_a_destroy_in_a_schedule,
+       "asking p 2: destroy = INVALID; schedule p 1 1; pass 1 -> p@1; destroy")
+
 /* The wheel's functions use these. */
 static struct {
 	struct tw_wheel *wheel;
@@ -23,24 +26,6 @@ static struct {
 	atomic_int called;
 	atomic_int wrong; /* answers */
 } end;
-
-static void destroy(void)
-{
-	atomic_fetch_add(&end.wrong, tw_destroy(end.wheel) != TW_INVALID);
-	atomic_fetch_add(&end.called, 1);
-}
-
-static tw_duration destroy_in_next(void *argument, tw_duration previous)
-{
-	if (!tw_current_task())
-		return previous + INTERVAL;
-	destroy();
-	return previous;
-}
-
-static void run_nothing(void *argument)
-{
-}
 
 static void end_open(const struct variant *variant)
 {
@@ -50,26 +35,10 @@ static void end_open(const struct variant *variant)
 	assert_status(tw_create(&end.wheel, INTERVAL, 8, ignore_task, &options), TW_OK);
 }
 
-/* Advances by a tick, in which one call of tw_destroy is refused, and destroys the wheel. */
-static void end_close(void)
-{
-	assert_status(tw_advance(end.wheel, INTERVAL), TW_OK);
-	settle_wheel(end.wheel);
-	assert_status(tw_destroy(end.wheel), TW_OK);
-	assert_int_equal(atomic_load(&end.called), 1);
-	assert_int_equal(atomic_load(&end.wrong), 0);
-}
-
-TEST(everywhere, wheel_goes_on_after_a_destroy_in_a_schedule)
-{
-	end_open(*state);
-	assert_status(tw_schedule_func(end.wheel, destroy_in_next, run_nothing, NULL, NULL), TW_OK);
-	end_close();
-}
-
 static void destroy_in_destructor(void *value)
 {
-	destroy();
+	atomic_fetch_add(&end.wrong, tw_destroy(end.wheel) != TW_INVALID);
+	atomic_fetch_add(&end.called, 1);
 }
 
 static void set_specific(void *argument)
@@ -82,7 +51,11 @@ TEST(with_threads, destructor_of_a_threads_data_does_not_destroy_the_threads_whe
 	end_open(*state);
 	assert_int_equal(pthread_key_create(&end.key, destroy_in_destructor), 0);
 	assert_status(tw_after_func(end.wheel, INTERVAL, set_specific, &end, NULL), TW_OK);
-	end_close();
+	assert_status(tw_advance(end.wheel, INTERVAL), TW_OK);
+	settle_wheel(end.wheel);
+	assert_status(tw_destroy(end.wheel), TW_OK);
+	assert_int_equal(atomic_load(&end.called), 1);
+	assert_int_equal(atomic_load(&end.wrong), 0);
 	pthread_key_delete(end.key);
 }
 

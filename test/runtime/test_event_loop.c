@@ -92,6 +92,18 @@ SCRIPT(inline, alarm_stopped_and_set_again_makes_it_readable_only_where_it_is_so
        "stop x; set x 2000; rings = quiet; stop x; set x 9000; rings = quiet; stop x; set x 999;"
        "rings; destroy x")
 
+SCRIPT(inline, stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not,
+       "rings = quiet; after a 1000; after b 1000; after c 1000; poll = any; rings = quiet;"
+       "reset a 1h; reset b 1h; reset c 1h; reset a 2h; rings = quiet; reset c 60000; rings;"
+       "poll = any; rings = quiet; reset a 1; rings; poll = any; rings = quiet; stop a; stop b;"
+       "stop c; rings; poll = any; pending = 0")
+
+/* Its next run is for the next turn. */
+SCRIPT(inline, descriptor_rings_for_what_a_task_has_set_for_now,
+       "rings = quiet; in p 1: reset p 0; in p 2: reset p 0; in p 3: reset p 0; after p 0; rings;"
+       "poll = 0; events = 1; rings; poll = 0; events = 2; rings; poll = 0; events = 3;"
+       "stop p -> p@0 p@0 p@0")
+
 /* A call that sets a timer rings: its deadline may be the first. So does a command before a
  * question. */
 SCRIPT(inline, question_does_not_make_it_readable,
@@ -173,29 +185,6 @@ TEST(once, descriptor_rings_until_a_large_drain_is_over)
 	}
 	assert_true(polls > 1);
 	tw_destroy(loop.wheel);
-}
-
-static void set_again_for_now(void *argument)
-{
-	struct loop *loop = argument;
-
-	loop->fired++;
-	may_fail(tw_after_func(loop->wheel, 0, set_again_for_now, loop, NULL));
-}
-
-/* Its next run is for the next turn. */
-LOOP(descriptor_rings_for_what_a_task_has_set_for_now, TW_CLOCK_MANUAL)
-{
-	assert_int_equal(tw_after_func(loop->wheel, 0, set_again_for_now, loop, NULL), TW_OK);
-	for (int turn = 1; turn <= 3; turn++) {
-		tw_duration next = 1;
-		int before = loop->fired;
-
-		assert_int_equal(is_readable(loop, 0), 1);
-		assert_int_equal(tw_poll(loop->wheel, &next), TW_OK);
-		assert_true(loop->fired > before);
-		assert_int_equal(next, 0);
-	}
 }
 
 /* The calls before it do less at once: the descriptor rings for the rest. */
@@ -308,35 +297,6 @@ TEST(once, wheel_with_an_owner_thread_has_no_descriptor)
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(tw_fd(NULL), -1);
 	tw_destroy(wheel);
-}
-
-LOOP(stops_and_earlier_deadlines_make_it_readable_and_later_ones_do_not, TW_CLOCK_MANUAL)
-{
-	enum { TIMERS = 40 };
-	struct tw_timer timers[TIMERS];
-
-	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(
-			tw_after_func(loop->wheel, TW_SECOND, ignore_run, NULL, &timers[i]), TW_OK);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(tw_timer_reset(loop->wheel, timers[i], TW_HOUR), TW_OK);
-	assert_int_equal(tw_timer_reset(loop->wheel, timers[0], 2 * TW_HOUR), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	assert_int_equal(tw_timer_reset(loop->wheel, timers[TIMERS - 1], TW_MINUTE), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	assert_int_equal(tw_timer_reset(loop->wheel, timers[0], TW_MILLISECOND), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 0);
-	for (int i = 0; i < TIMERS; i++)
-		assert_int_equal(tw_timer_stop(loop->wheel, timers[i]), TW_OK);
-	assert_int_equal(is_readable(loop, 0), 1);
-	assert_int_equal(tw_poll(loop->wheel, NULL), TW_OK);
-	assert_int_equal(tw_pending(loop->wheel), 0);
 }
 
 static void count_run(void *argument)

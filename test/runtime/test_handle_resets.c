@@ -41,6 +41,9 @@ SCRIPT(ordered, timers_of_one_tick_run_in_the_order_of_their_commands,
 SCRIPT(everywhere, timer_reset_to_now_between_its_deadline_and_its_tick_runs_now,
        "after a 0.25; after b 0.25; advance 0.5; reset a 0; reset b -0.125;"
        "advance 0 -> a@0.5 b@0.5")
+SCRIPT(inline, timer_that_resets_itself_to_now_runs_once_a_turn,
+       "in p: reset p 0; after p 0; poll = 0; events = 1; poll = 0; events = 2; clock 0;"
+       "events = 3; clock 0; events = 4; stop p -> p@0 p@0 p@0 p@0")
 /* Neither reset finds room in the queue, nor needs it. */
 SCRIPT(inline, reset_does_not_wait_for_commands_before_it,
        "after a 9; after b 2; flush; move none 1; move none 1; move none 1; move none 1;"
@@ -150,22 +153,6 @@ PROBED(inline, question_is_answered_although_resets_come_without_end)
 static void reset_itself_to_now(struct probe *probe)
 {
 	probe->answers[0] |= probe_reset(probe, 0);
-}
-
-PROBED(inline, timer_that_resets_itself_to_now_runs_once_a_turn)
-{
-	struct probe probe = {.in_run = reset_itself_to_now};
-
-	probe_start(recorder, &probe, 1, 0);
-	for (int turns = 1; turns <= 10; turns++) {
-		assert_int_equal(poll_wheel(recorder), 0);
-		assert_int_equal(event_count(recorder), turns);
-	}
-	for (int turns = 11; turns <= 20; turns++) {
-		assert_status(tw_advance(recorder->wheel, 0), TW_OK);
-		assert_int_equal(event_count(recorder), turns);
-	}
-	assert_status(probe.answers[0], TW_OK);
 }
 
 /* The run takes as long as a turn may: real time, which no manual clock stands for. */

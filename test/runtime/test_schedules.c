@@ -2,7 +2,6 @@
 /* Timers run again and again by a schedule. */
 #include "support/test.h"
 
-#include "support/probe.h"
 #include "support/script.h"
 
 SCRIPT(everywhere, russell_luo_schedule_runs_after_each_gap_and_ends,
@@ -35,90 +34,11 @@ SCRIPT(everywhere, schedule_that_stops_itself_is_not_asked_again,
 SCRIPT(everywhere, schedule_that_resets_itself_is_asked_after_the_next_run,
        "in p 1: reset p 5; schedule p 10 30; pass 12 -> p@10; asked p = 0;"
        "pass 30 -> p@15 p@30; asked p = 0 15 30")
-
-static tw_duration next_that_stops(void *argument, tw_duration previous)
-{
-	struct probe *probe = argument;
-
-	if (probe->asked++ == 2) {
-		probe->answers[0] = probe_stop(probe);
-		probe->answers[1] = probe_reset(probe, INTERVAL);
-	}
-	return previous + 10 * INTERVAL;
-}
-
-PROBED(everywhere, schedule_may_be_stopped_while_it_is_asked)
-{
-	struct probe probe = {.recorder = recorder, .number = 1};
-
-	assert_status(
-		tw_schedule_func(recorder->wheel, next_that_stops, probe_run, &probe, &probe.timer),
-		TW_OK);
-	pass_ticks(recorder, 50);
-	assert_runs_ms(recorder, 1, 10, 20);
-	assert_int_equal(probe.asked, 3);
-	assert_status(probe.answers[0], TW_REARMED);
-	assert_status(probe.answers[1], TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-static tw_duration next_that_resets_and_ends(void *argument, tw_duration previous)
-{
-	struct probe *probe = argument;
-
-	if (probe->asked++ == 0)
-		return previous + 10 * INTERVAL;
-	probe->answers[0] = probe_reset(probe, INTERVAL);
-	return previous;
-}
-
-PROBED(everywhere, reset_does_not_bring_back_a_schedule_that_its_next_is_ending)
-{
-	struct probe probe = {.recorder = recorder, .number = 1};
-
-	assert_status(tw_schedule_func(recorder->wheel, next_that_resets_and_ends, probe_run,
-				       &probe, &probe.timer),
-		      TW_OK);
-	pass_ticks(recorder, 20);
-	assert_runs_ms(recorder, 1, 10);
-	assert_int_equal(probe.asked, 2);
-	assert_status(probe.answers[0], TW_OK);
-	assert_status(probe_reset(&probe, INTERVAL), TW_NOT_FOUND);
-	assert_status(probe_stop(&probe), TW_NOT_FOUND);
-	assert_int_equal(tw_pending(recorder->wheel), 0);
-}
-
-static tw_duration next_that_waits(void *argument, tw_duration previous)
-{
-	struct probe *probe = argument;
-
-	if (probe->asked++ == 1)
-		probe->answers[0] = probe_stop_wait(probe);
-	return probe->asked <= 2 ? previous + 10 * INTERVAL : previous;
-}
-
-static void *advance_ticks(void *wheel)
-{
-	for (int tick = 0; tick < 50; tick++) {
-		(void)tw_advance(wheel, INTERVAL);
-		(void)tw_wait_idle(wheel);
-	}
-	return NULL;
-}
-
-/* Another thread moves the clock: should it hang, this test fails and the rest goes on. */
-PROBED(everywhere, next_does_not_wait_for_itself)
-{
-	static struct probe probe;
-	pthread_t thread;
-
-	probe = (struct probe){.recorder = recorder, .number = 1};
-	assert_status(
-		tw_schedule_func(recorder->wheel, next_that_waits, probe_run, &probe, &probe.timer),
-		TW_OK);
-	assert_int_equal(pthread_create(&thread, NULL, advance_ticks, recorder->wheel), 0);
-	WAIT_UNTIL(tw_now(recorder->wheel) == 50 * INTERVAL && tw_pending(recorder->wheel) == 0);
-	pthread_join(thread, NULL);
-	assert_status(probe.answers[0], TW_REARMED);
-	assert_runs_ms(recorder, 1, 10);
-}
+SCRIPT(everywhere, schedule_may_be_stopped_while_it_is_asked,
+       "asking p 3: stop p = REARMED, reset p 1 = NOT_FOUND; schedule p 10 20 30 40;"
+       "pass 50 -> p@10 p@20; asked p = 0 10 20; pending = 0")
+SCRIPT(everywhere, reset_does_not_bring_back_a_schedule_that_its_next_is_ending,
+       "asking p 2: reset p 1; schedule p 10 10; pass 20 -> p@10; asked p = 0 10;"
+       "reset p 1 = NOT_FOUND; stop p = NOT_FOUND; pending = 0")
+SCRIPT(everywhere, next_does_not_wait_for_itself,
+       "asking p 2: stop_wait p = REARMED; schedule p 10 20 30; pass 50 -> p@10; pending = 0")

@@ -324,16 +324,6 @@ TEST(with_threads, threads_have_stacks_of_the_size_that_options_say)
 				options.stack_size + 65536);
 }
 
-TEST(everywhere, too_small_a_stack_is_invalid)
-{
-	struct tw_options options =
-		variant_options(*state, (struct tw_options){.stack_size = TW_STACK_SIZE_MIN - 1});
-	struct tw_wheel *wheel;
-
-	assert_status(tw_create(&wheel, INTERVAL, 10, NULL, &options), TW_INVALID);
-	assert_null(wheel);
-}
-
 /* The functions of a wheel with one thread for tasks note here what they did, in their order. */
 struct calls {
 	char letters[8]; /* s: start, t: task, e: end */

@@ -2,7 +2,6 @@
 /* Tasks, releases and drain functions get their arguments and make calls. */
 #include "support/test.h"
 
-#include "support/inside.h"
 #include "support/recorder.h"
 #include "support/script.h"
 
@@ -51,6 +50,12 @@ SCRIPT(everywhere, release_gets_key_value_deadline_and_reason,
 SCRIPT(everywhere, drain_function_gets_key_value_and_deadline,
        "clock 500ns; set a 5+3ns; set never 1; move never never;"
        "drain -> a:drained/5.000503 never:drained/never")
+
+/* Another thread has half written its command while a task calls the wheel. */
+SCRIPT(ordered, inline_task_sees_its_own_set_behind_half_a_command_of_another_thread,
+       "in p: half, whole_asleep w, set a 1h, left a = 3600000; after p 1; pass 1 -> p@1; ended w")
+SCRIPT(ordered, inline_task_stops_another_behind_half_a_command_of_another_thread,
+       "in a: half, whole_asleep w, remove b; set a 1; set b 1; pass 1 -> a@1 b:removed; ended w")
 
 static void set_again_for_now(struct recorder *recorder, const struct tw_task *task)
 {
@@ -155,83 +160,6 @@ RECORDED(ordered, command_of_another_thread_does_not_wait_for_the_end_of_a_crowd
 	assert_status(tw_advance(recorder->wheel, INTERVAL), TW_OK);
 	assert_executed_at(recorder, CROWD - 1, INTERVAL);
 	assert_released(recorder, CROWD, TW_REMOVED);
-}
-
-/* Another thread has half written its command while a task calls the wheel. */
-struct half_written {
-	struct half_command command;
-	int task_thread;
-	atomic_bool task_ended;
-	enum tw_status contains;
-};
-
-static void *write_the_other_half(void *argument)
-{
-	struct half_written *half = argument;
-
-	while (!thread_is_asleep(half->task_thread) && !atomic_load(&half->task_ended))
-		give_way();
-	half_command_end(&half->command);
-	return NULL;
-}
-
-/* Another thread claims the queue's next cell here, and writes it when the caller waits for it. */
-static pthread_t half_begin(struct tw_wheel *wheel, struct half_written *half)
-{
-	pthread_t thread;
-
-	half->task_thread = gettid();
-	half->command = half_command_begin(wheel);
-	pthread_create(&thread, NULL, write_the_other_half, half);
-	return thread;
-}
-
-static void set_and_look_behind_half_a_command(struct recorder *recorder,
-					       const struct tw_task *task)
-{
-	struct half_written *half = recorder->argument;
-	pthread_t thread;
-
-	if (task->value != VALUE(1))
-		return;
-	thread = half_begin(recorder->wheel, half);
-	may_fail(tw_set_timer(recorder->wheel, "own", 3, VALUE(3), TW_HOUR));
-	half->contains = tw_contains(recorder->wheel, "own", 3, NULL);
-	atomic_store(&half->task_ended, true);
-	pthread_join(thread, NULL);
-}
-
-RECORDED(ordered, inline_task_sees_its_own_set_behind_half_a_command_of_another_thread)
-{
-	struct half_written half = {.contains = TW_INVALID};
-
-	recorder->argument = &half;
-	recorder->on_execute = set_and_look_behind_half_a_command;
-	set_timer(recorder, "task", 1, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_status(half.contains, TW_OK);
-}
-
-static void stop_another_behind_half_a_command(struct recorder *recorder,
-					       const struct tw_task *task)
-{
-	if (task->value != VALUE(1))
-		return;
-	pthread_detach(half_begin(recorder->wheel, recorder->argument));
-	(void)tw_remove_timer(recorder->wheel, "other", 5);
-}
-
-RECORDED(ordered, inline_task_stops_another_behind_half_a_command_of_another_thread)
-{
-	struct half_written half = {.contains = TW_INVALID};
-
-	recorder->argument = &half;
-	recorder->on_execute = stop_another_behind_half_a_command;
-	set_timer(recorder, "task", 1, INTERVAL);
-	set_timer(recorder, "other", 2, INTERVAL);
-	pass_ticks(recorder, 1);
-	assert_executed_at(recorder, 1, INTERVAL);
-	assert_released(recorder, 2, TW_REMOVED);
 }
 
 static void remember_context(void *context, const struct tw_task *task)

@@ -7,8 +7,6 @@
 #include "support/script.h"
 #include "support/stats.h"
 
-#include <semaphore.h>
-
 static void run_held(struct recorder *recorder, const char *key)
 {
 	recorder->held = 1;
@@ -45,6 +43,20 @@ SCRIPT(ordered, stop_does_not_wait_for_a_task_that_hangs_in_another_thread,
 SCRIPT(owner, advance_that_comes_while_a_task_runs_moves_the_clock,
        "clock 2; set due 3; hold p; after p 0; reached p; begin w clock 5; asleep w; go p;"
        "ended w; now = 7; idle -> p@2 due@5")
+
+/* The flush is answered between two tasks of a tick. */
+SCRIPT(owner, pending_is_exact_after_a_flush_between_inline_tasks,
+       "hold a; hold b; set a 1; set b 1; set c 1h; begin w clock 1; reached a; begin f flush;"
+       "asleep f; go a; reached b; ended f; pending = 2; go b; ended w; idle -> a@1 b@1")
+/* Both come to one worker, which begins the first. The other one sleeps, at least at the second
+ * time. */
+SCRIPT(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first,
+       "in b: go a; hold a; set a 1; set b 1; pass 1 -> a@1 b@1; hold a; set a 1; set b 1;"
+       "pass 1 -> a@2 b@2")
+/* What tasks of this turn have set for now was run, the one that runs now among it. */
+SCRIPT(owner, wait_idle_waits_for_what_was_set_for_now_while_a_task_ran,
+       "in p: after q 0; hold q; after p 0; reached q; after r 0; begin w idle; asleep w; go q;"
+       "ended w; events = 3; idle -> p@0 q@0 r@0")
 
 /* A task acts once the main thread waits for it. */
 struct late {
@@ -127,11 +139,6 @@ TEST(ordered, wait_idle_until_ends_also_while_the_owner_hangs)
 		assert_status(tw_wait_idle_until(recorder->wheel, deadline), TW_OK);
 		recorder_close(recorder);
 	}
-}
-
-static void *advance_from_thread(void *wheel)
-{
-	return VALUE(tw_advance(wheel, INTERVAL));
 }
 
 SCRIPT(pool, advance_and_flush_do_not_wait_for_tasks,
@@ -286,105 +293,4 @@ TEST(threads, wait_idle_waits_for_a_crowd_that_later_ticks_overtake)
 	assert_status(tw_wait_idle(wheel), TW_OK);
 	assert_int_equal(stats_of_wheel(wheel).fired, CROWD);
 	tw_destroy(wheel);
-}
-
-/* Two tasks have one tick: the first ends once a flush has been asked for, the second once the main
- * thread has looked. */
-struct two_tasks {
-	sem_t first_begun;
-	sem_t looked;
-};
-
-static void wait_as_value_says(struct recorder *recorder, const struct tw_task *task)
-{
-	struct two_tasks *tasks = recorder->argument;
-
-	if (task->value == VALUE(2)) {
-		sem_wait(&tasks->looked);
-		return;
-	}
-	sem_post(&tasks->first_begun);
-	/* The flush has been asked for. */
-	WAIT_UNTIL(wheel_is_asked(recorder->wheel));
-}
-
-RECORDED(owner, pending_is_exact_after_a_flush_between_inline_tasks)
-{
-	struct two_tasks tasks;
-	pthread_t thread;
-	void *status;
-
-	sem_init(&tasks.first_begun, 0, 0);
-	sem_init(&tasks.looked, 0, 0);
-	recorder->argument = &tasks;
-	recorder->on_execute = wait_as_value_says;
-	set_timer(recorder, "first", 1, INTERVAL);
-	set_timer(recorder, "second", 2, INTERVAL);
-	set_timer(recorder, "third", 3, TW_HOUR);
-	pthread_create(&thread, NULL, advance_from_thread, recorder->wheel);
-	sem_wait(&tasks.first_begun);
-	flush_wheel(recorder);
-	assert_in_range(tw_pending(recorder->wheel), 1, 2);
-	sem_post(&tasks.looked);
-	pthread_join(thread, &status);
-	assert_true(status == VALUE(TW_OK));
-}
-
-static void open_the_gate(struct recorder *recorder, const struct tw_task *task)
-{
-	if (task->value == VALUE(2))
-		gate_open(&recorder->gate);
-}
-
-/* Both come to one worker, which begins the first. */
-RECORDED(pool, second_of_two_tasks_of_a_tick_is_not_held_up_by_the_first)
-{
-	recorder->held = 1;
-	recorder->on_execute = open_the_gate;
-	set_timer(recorder, "a", 1, INTERVAL);
-	set_timer(recorder, "b", 2, INTERVAL);
-	/* The other worker is asleep by then. */
-	wait_for(20 * TW_MILLISECOND);
-	advance(recorder, INTERVAL);
-	assert_int_equal(event_count(recorder), 2);
-}
-
-static void pass_the_gate(void *gate)
-{
-	gate_pass(gate);
-}
-
-static void pass_the_gate_next(void *recorder)
-{
-	struct tw_wheel *wheel = tw_current_task()->wheel;
-
-	assert_status(tw_after_func(wheel, 0, pass_the_gate, recorder, NULL), TW_OK);
-}
-
-static void end_after_a_while(void *ended)
-{
-	wait_for(20 * TW_MILLISECOND);
-	atomic_store((atomic_int *)ended, 1);
-}
-
-static void wait_until_idle(void *wheel)
-{
-	assert_status(tw_wait_idle(wheel), TW_OK);
-}
-
-/* What tasks of this turn have set for now was run, the one that runs now among it. */
-RECORDED(owner, wait_idle_waits_for_what_was_set_for_now_while_a_task_ran)
-{
-	struct tw_wheel *wheel = recorder->wheel;
-	struct blocked_call waiter;
-	atomic_int ended = 0;
-
-	assert_status(tw_after_func(wheel, 0, pass_the_gate_next, &recorder->gate, NULL), TW_OK);
-	gate_await(&recorder->gate);
-	assert_status(tw_after_func(wheel, 0, end_after_a_while, &ended, NULL), TW_OK);
-	blocked_call_start(&waiter, wait_until_idle, wheel);
-	blocked_call_falls_asleep(&waiter);
-	gate_open(&recorder->gate);
-	blocked_call_end(&waiter);
-	assert_int_equal(atomic_load(&ended), 1);
 }

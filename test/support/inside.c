@@ -12,12 +12,6 @@ size_t wheel_places_taken(struct tw_wheel *wheel)
 	return atomic_load(&wheel->owner.out.places.taken);
 }
 
-bool wheel_is_asked(struct tw_wheel *wheel)
-{
-	return command_queue_peek(&wheel->owner.queue, 1) > 0 &&
-	       event_count_is_hurried(&wheel->owner.event);
-}
-
 bool wheel_owner_sleeps(struct tw_wheel *wheel)
 {
 	return atomic_load(&wheel->owner.event.state) == EVENT_COUNT_SLEEPING;

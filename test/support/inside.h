@@ -12,8 +12,6 @@
 
 /* Returns how many values the wheel owes, which max_pending limits. */
 size_t wheel_places_taken(struct tw_wheel *wheel);
-/* Owner: returns whether a question is in the queue whose maker has woken the owner. */
-bool wheel_is_asked(struct tw_wheel *wheel);
 bool wheel_owner_sleeps(struct tw_wheel *wheel);
 /* Returns the time that a crowd may take before others overtake it. */
 tw_duration wheel_patience(const struct tw_wheel *wheel);

@@ -19,7 +19,6 @@ struct probe {
 	struct probe *others;
 	enum tw_status answers[PROBE_ANSWERS]; /* statuses of calls in the run */
 	int runs;
-	size_t asked; /* calls of a schedule's next */
 };
 
 /* Opens a wheel whose handles are probes. */

@@ -43,6 +43,7 @@ struct thing {
 	unsigned times;         /* times that it has come back */
 	struct act {
 		unsigned time; /* 0 means each time */
+		bool is_asked; /* when it is asked for its next deadline, not in its run */
 		const char *steps;
 	} acts[ACTS];
 	bool is_held;
@@ -59,6 +60,7 @@ struct beside {
 	char name[TEXT / 2];
 	char step[TEXT];
 	char answer[4 * TEXT];
+	int caller;      /* the system id of the thread that has begun it */
 	bool is_destroy; /* it destroys the wheel */
 	struct blocked_call call;
 };
@@ -163,6 +165,14 @@ static bool is_task_of(const struct tw_task *task, const struct thing *thing, bo
 				       (task->run == run && task->timer.id == thing->timer.id));
 }
 
+/* Makes the steps that are kept for the thing's run, or question, with this number. */
+static void make_acts(struct thing *thing, bool is_asked, unsigned time)
+{
+	for (const struct act *act = thing->acts; act < thing->acts + ACTS && act->steps; act++)
+		if (act->is_asked == is_asked && (act->time == 0 || act->time == time))
+			make_steps(thing->script, act->steps, ",", false);
+}
+
 /* The thing comes back: `how` is empty for a run. */
 static void come_back(struct thing *thing, const char *how)
 {
@@ -190,9 +200,7 @@ static void come_back(struct thing *thing, const char *how)
 	thing->times++;
 	if (atomic_load(&script->is_over))
 		return;
-	for (const struct act *act = thing->acts; act < thing->acts + ACTS && act->steps; act++)
-		if (act->time == 0 || act->time == thing->times)
-			make_steps(script, act->steps, ",", false);
+	make_acts(thing, false, thing->times);
 	if (thing->is_held) {
 		thing->is_held = false;
 		gate_pass(&thing->gate);
@@ -237,8 +245,9 @@ static tw_duration next(void *argument, tw_duration previous)
 	struct thing *thing = argument;
 
 	assert(thing->times_asked < ASKED);
-	thing->asked[thing->times_asked] = previous;
-	return thing->deadlines[thing->times_asked++];
+	thing->asked[thing->times_asked++] = previous;
+	make_acts(thing, true, (unsigned)thing->times_asked);
+	return thing->deadlines[thing->times_asked - 1];
 }
 
 /* Returns whether the event, which has its deadline, is the expected one, which need not. */
@@ -716,18 +725,41 @@ static void beside_run(void *argument)
 	strcpy(beside->answer, call.answer);
 }
 
-static enum tw_status call_begin(struct call *call)
+/* Calls the function in another thread, which has the call's name. */
+static void start_beside(struct call *call, void (*make)(void *argument))
 {
 	struct script *script = call->script;
 	struct beside *beside = &script->besides[atomic_load(&script->beside_count)];
 
 	beside->script = script;
+	beside->caller = gettid();
 	beside->is_destroy = call->count == 3 && !strcmp(call->words[2], "destroy");
 	strcpy(beside->name, call->words[1]);
 	for (int i = 2; i < call->count; i++)
 		strcat(strcat(beside->step, call->words[i]), " ");
-	blocked_call_start(&beside->call, beside_run, beside);
+	blocked_call_start(&beside->call, make, beside);
 	assert(atomic_fetch_add(&script->beside_count, 1) < BESIDES);
+}
+
+static enum tw_status call_begin(struct call *call)
+{
+	start_beside(call, beside_run);
+	return TW_OK;
+}
+
+static void write_the_other_half(void *argument)
+{
+	struct beside *beside = argument;
+
+	while (!thread_is_asleep(beside->caller))
+		give_way();
+	half_command_end(&beside->script->half);
+	strcpy(beside->answer, "OK");
+}
+
+static enum tw_status call_whole_asleep(struct call *call)
+{
+	start_beside(call, write_the_other_half);
 	return TW_OK;
 }
 
@@ -782,22 +814,55 @@ static const struct verb {
 	const char *name;
 	enum tw_status (*call)(struct call *call);
 } verbs[] = {
-	{"set", call_set},         {"add", call_set},           {"move", call_move},
-	{"remove", call_remove},   {"take", call_take},         {"left", call_left},
-	{"after", call_after},     {"every", call_every},       {"schedule", call_schedule},
-	{"asked", call_asked},     {"stop", call_stop},         {"stop_wait", call_stop_wait},
-	{"reset", call_reset},     {"alarm", call_alarm},       {"set_at", call_set_at},
-	{"close", call_close},     {"destroy", call_destroy},   {"drain", call_drain},
-	{"flush", call_flush},     {"poll", call_poll},         {"rings", call_rings},
-	{"pending", call_pending}, {"places", call_places},     {"clock", call_clock},
-	{"pass", call_pass},       {"advance", call_clock},     {"idle", call_idle},
-	{"wait", call_idle},       {"begin", call_begin},       {"asleep", call_asleep},
-	{"ended", call_ended},     {"hold", call_hold},         {"reached", call_reached},
-	{"go", call_go},           {"now", call_now},           {"events", call_events},
-	{"walk", call_walk},       {"cron", call_cron},         {"until", call_until},
-	{"stats", call_stats},     {"metrics", call_metrics},   {"meet", call_meet},
-	{"counts", call_counts},   {"await", call_await},       {"half", call_half},
-	{"whole", call_whole},     {"clock_is", call_clock_is}, {"cancel", call_cancel},
+	{"set", call_set},
+	{"add", call_set},
+	{"move", call_move},
+	{"remove", call_remove},
+	{"take", call_take},
+	{"left", call_left},
+	{"after", call_after},
+	{"every", call_every},
+	{"schedule", call_schedule},
+	{"asked", call_asked},
+	{"stop", call_stop},
+	{"stop_wait", call_stop_wait},
+	{"reset", call_reset},
+	{"alarm", call_alarm},
+	{"set_at", call_set_at},
+	{"close", call_close},
+	{"destroy", call_destroy},
+	{"drain", call_drain},
+	{"flush", call_flush},
+	{"poll", call_poll},
+	{"rings", call_rings},
+	{"pending", call_pending},
+	{"places", call_places},
+	{"clock", call_clock},
+	{"pass", call_pass},
+	{"advance", call_clock},
+	{"idle", call_idle},
+	{"wait", call_idle},
+	{"begin", call_begin},
+	{"asleep", call_asleep},
+	{"ended", call_ended},
+	{"hold", call_hold},
+	{"reached", call_reached},
+	{"go", call_go},
+	{"now", call_now},
+	{"events", call_events},
+	{"walk", call_walk},
+	{"cron", call_cron},
+	{"until", call_until},
+	{"stats", call_stats},
+	{"metrics", call_metrics},
+	{"meet", call_meet},
+	{"counts", call_counts},
+	{"await", call_await},
+	{"half", call_half},
+	{"whole", call_whole},
+	{"whole_asleep", call_whole_asleep},
+	{"clock_is", call_clock_is},
+	{"cancel", call_cancel},
 };
 
 const struct script_call wheel_calls[] = {
@@ -863,17 +928,20 @@ static void wait_for_events(struct script *script, const char *expected)
 	may_fail(tw_wait_idle(script->wheel));
 }
 
-/* Keeps the steps of "in NAME: steps" or "in NAME 2: steps" for the thing. */
+/* Keeps the steps of "in NAME: steps" or "in NAME 2: steps", or asking, for the thing. */
 static void keep_steps(struct script *script, char *text)
 {
 	char *steps = words_cut(text, ":");
+	char *kind = strtok_r(text, " ", &text);
 	char *name = strtok_r(text, " ", &text);
 	char *time = strtok_r(text, " ", &text);
 	struct act *act = find_thing(script, name)->acts;
 
 	while (act->steps)
 		act++;
-	*act = (struct act){time ? (unsigned)strtol(time, NULL, 10) : 0, strdup(steps)};
+	*act = (struct act){.time = time ? (unsigned)strtol(time, NULL, 10) : 0,
+			    .is_asked = strcmp(kind, "asking") == 0,
+			    .steps = strdup(steps)};
 }
 
 static const struct verb *read_call(struct call *call, char *text)
@@ -924,8 +992,8 @@ static void make_step(struct script *script, const char *text, bool is_main)
 
 	snprintf(copy, sizeof(copy), "%s", text);
 	rest = words_trim(copy);
-	if (strncmp(rest, "in ", 3) == 0) {
-		keep_steps(script, rest + 3);
+	if (strncmp(rest, "in ", 3) == 0 || strncmp(rest, "asking ", 7) == 0) {
+		keep_steps(script, rest);
 		return;
 	}
 	order = words_cut(rest, "=>");

@@ -28,6 +28,7 @@
  *     clock 9        in one call, waiting for no task
  *     clock_is 5     sets the clock, maybe back, without a turn of the owner
  *     half, whole    a command is half written, and so holds up those behind it, until it is whole
+ *     whole_asleep w writes the rest in another thread once this one sleeps; ended w waits for that
  *     idle, wait     wait for tasks; wait: also for the number of events that is written
  *     counts         the counts of tw_get_stats that are not 0: set 2 moved 1; begun and ended:
  *                    those of the latenesses and durations
@@ -38,6 +39,7 @@
  *     meet 3         waits until three steps have met, here or in other threads
  *     in p: stop p = RUNNING, set b 3     the steps are made when p comes back, here and each time
  *     in p 2: ...                         and these at its second time
+ *     asking p 2: ...                     and these when its schedule is asked that time
  */
 #ifndef SUPPORT_SCRIPT_H
 #define SUPPORT_SCRIPT_H
