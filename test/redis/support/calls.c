@@ -21,11 +21,6 @@ static const struct tw_redis_job job = {
 	.key = "a", .key_size = 1, .attempt = 1, .max_attempts = 3, .token = 7, .shard = 3};
 static const struct tw_redis_task task = {.key = "a", .key_size = 1, .delay = TW_SECOND};
 
-static enum tw_status call_add(struct tw_redis *redis)
-{
-	return tw_redis_add(redis, &task, 1, NULL);
-}
-
 static enum tw_status call_add_many(struct tw_redis *redis)
 {
 	const struct tw_redis_task tasks[] = {task, task, task};
@@ -52,73 +47,6 @@ static enum tw_status call_add_many_cron(struct tw_redis *redis)
 	tasks[0].key_size = 0;
 	status = tw_redis_add(redis, tasks, 3, each);
 	return status == TW_INVALID ? each[2].status : status;
-}
-
-static enum tw_status call_cancel(struct tw_redis *redis)
-{
-	return tw_redis_cancel(redis, "a", 1, TW_REDIS_OCCURRENCE);
-}
-
-static enum tw_status call_move(struct tw_redis *redis)
-{
-	int64_t due_ms;
-
-	return tw_redis_move(redis, "a", 1, 0, TW_SECOND, &due_ms);
-}
-
-static enum tw_status call_get(struct tw_redis *redis)
-{
-	size_t count = 0;
-
-	return tw_redis_get(redis, "a", 1, list_some, &count);
-}
-
-static enum tw_status call_each(struct tw_redis *redis)
-{
-	size_t count = 0;
-
-	return tw_redis_each(redis, TW_REDIS_TASKS, list_some, &count);
-}
-
-static enum tw_status call_dead_each(struct tw_redis *redis)
-{
-	size_t count = 0;
-
-	return tw_redis_each(redis, TW_REDIS_LETTERS, list_some, &count);
-}
-
-static enum tw_status call_stats(struct tw_redis *redis)
-{
-	struct tw_redis_stats stats;
-
-	return tw_redis_get_stats(redis, &stats);
-}
-
-static enum tw_status call_dead_retry(struct tw_redis *redis)
-{
-	return tw_redis_retry(redis, "a", 1);
-}
-
-static enum tw_status call_dead_drop(struct tw_redis *redis)
-{
-	return tw_redis_drop(redis, "a", 1);
-}
-
-static enum tw_status call_set_limits(struct tw_redis *redis)
-{
-	return tw_redis_set_limits(redis, NULL, &(struct tw_redis_limits){.paused = true});
-}
-
-static enum tw_status call_limits(struct tw_redis *redis)
-{
-	struct tw_redis_limits limits;
-
-	return tw_redis_get_limits(redis, NULL, &limits);
-}
-
-static enum tw_status call_delete(struct tw_redis *redis)
-{
-	return tw_redis_drop_namespace(redis, true);
 }
 
 static enum tw_status call_dead_add(struct tw_redis *redis)
@@ -162,11 +90,6 @@ static enum tw_status finish(struct tw_redis *redis, enum tw_redis_outcome outco
 	return status == TW_OK ? each : status;
 }
 
-static enum tw_status call_ack(struct tw_redis *redis)
-{
-	return finish(redis, TW_REDIS_DONE);
-}
-
 static enum tw_status call_extend(struct tw_redis *redis)
 {
 	enum tw_status each = TW_OK;
@@ -175,59 +98,40 @@ static enum tw_status call_extend(struct tw_redis *redis)
 	return status == TW_OK ? each : status;
 }
 
-static enum tw_status call_fail(struct tw_redis *redis)
-{
-	return finish(redis, TW_REDIS_RETRY);
-}
-
-static enum tw_status call_release(struct tw_redis *redis)
-{
-	return finish(redis, TW_REDIS_SNOOZE);
-}
-
-static enum tw_status call_workers(struct tw_redis *redis)
-{
-	struct tw_redis_worker_info workers[4];
-	size_t count;
-
-	return tw_redis_get_workers(redis, workers, 4, &count);
-}
-
-static enum tw_status call_set_group_limits(struct tw_redis *redis)
-{
-	return tw_redis_set_limits(redis, "g", &(struct tw_redis_limits){.weight = 2});
-}
-
-static enum tw_status call_group_limits(struct tw_redis *redis)
-{
-	struct tw_redis_limits limits;
-
-	return tw_redis_get_limits(redis, "g", &limits);
-}
-
 static bool take_rule(void *context, const char *group, const struct tw_redis_limits *limits)
 {
 	assert(limits);
 	return true;
 }
 
-static enum tw_status call_each_limits(struct tw_redis *redis)
-{
-	return tw_redis_each_limits(redis, take_rule, NULL);
-}
+/* Defines a function of one call. */
+#define CALL(name, ...)                                           \
+	static enum tw_status call_##name(struct tw_redis *redis) \
+	{                                                         \
+		return __VA_ARGS__;                               \
+	}
 
-static enum tw_status call_drain_group(struct tw_redis *redis)
-{
-	return tw_redis_drop_group(redis, "g", NULL);
-}
-
-static enum tw_status call_groups(struct tw_redis *redis)
-{
-	struct tw_redis_group_stats groups[4];
-	size_t count;
-
-	return tw_redis_get_groups(redis, groups, 4, &count);
-}
+CALL(add, tw_redis_add(redis, &task, 1, NULL))
+CALL(cancel, tw_redis_cancel(redis, "a", 1, TW_REDIS_OCCURRENCE))
+CALL(move, tw_redis_move(redis, "a", 1, 0, TW_SECOND, &(int64_t){0}))
+CALL(get, tw_redis_get(redis, "a", 1, list_some, &(size_t){0}))
+CALL(each, tw_redis_each(redis, TW_REDIS_TASKS, list_some, &(size_t){0}))
+CALL(dead_each, tw_redis_each(redis, TW_REDIS_LETTERS, list_some, &(size_t){0}))
+CALL(stats, tw_redis_get_stats(redis, &(struct tw_redis_stats){0}))
+CALL(dead_retry, tw_redis_retry(redis, "a", 1))
+CALL(dead_drop, tw_redis_drop(redis, "a", 1))
+CALL(set_limits, tw_redis_set_limits(redis, NULL, &(struct tw_redis_limits){.paused = true}))
+CALL(limits, tw_redis_get_limits(redis, NULL, &(struct tw_redis_limits){0}))
+CALL(delete, tw_redis_drop_namespace(redis, true))
+CALL(ack, finish(redis, TW_REDIS_DONE))
+CALL(fail, finish(redis, TW_REDIS_RETRY))
+CALL(release, finish(redis, TW_REDIS_SNOOZE))
+CALL(workers, tw_redis_get_workers(redis, (struct tw_redis_worker_info[4]){0}, 4, &(size_t){0}))
+CALL(set_group_limits, tw_redis_set_limits(redis, "g", &(struct tw_redis_limits){.weight = 2}))
+CALL(group_limits, tw_redis_get_limits(redis, "g", &(struct tw_redis_limits){0}))
+CALL(each_limits, tw_redis_each_limits(redis, take_rule, NULL))
+CALL(drain_group, tw_redis_drop_group(redis, "g", NULL))
+CALL(groups, tw_redis_get_groups(redis, (struct tw_redis_group_stats[4]){0}, 4, &(size_t){0}))
 
 static const char zero[] = ":0\r\n";
 static const char counts[] = "*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:-1\r\n:1\r\n:1\r\n:1\r\n";
