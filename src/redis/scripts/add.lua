@@ -105,7 +105,7 @@ local function declare_again(key, score, record)
 	group.leave(key, score)
 	redis.call('HSET', KEYS[2], key, record)
 	if score then
-		group.set_due(key, (group.due_of(score)), record)
+		group.set_due(key, group.due_of(score), record)
 	end
 end
 

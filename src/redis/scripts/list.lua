@@ -19,7 +19,7 @@ local function add_one(key)
 	local score = redis.call('ZSCORE', KEYS[1], key)
 
 	if score then
-		add(key, (grouping().due_of(score)))
+		add(key, grouping().due_of(score))
 		return
 	end
 	local batch, place, ends = batches.find(key)

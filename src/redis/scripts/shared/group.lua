@@ -13,13 +13,10 @@ local function grouping()
 		return string.match(record or '', '^[^\n]*\nG ([^\n]*)\n')
 	end
 
-	-- Returns the due time that the score of a task says, and whether it waits in `queue`.
+	-- Returns the due time that the score of a task says.
 	function group.due_of(score)
 		score = tonumber(score)
-		if score < QUEUED then
-			return score, false
-		end
-		return score - QUEUED, true
+		return score < QUEUED and score or score - QUEUED
 	end
 
 	-- Returns a task's place in `queue`, and its score in `due`.
@@ -30,10 +27,10 @@ local function grouping()
 
 	-- Takes a task with that score out of `queue`, if it is there. It stays in `due`.
 	function group.leave(key, score)
-		local due, is_queued = group.due_of(score or 0)
+		local is_queued = tonumber(score or 0) >= QUEUED
 		local name = is_queued and group.of(redis.call('HGET', KEYS[2], key))
 		if name then
-			redis.call('ZREM', queue, (place_of(name, due, key)))
+			redis.call('ZREM', queue, (place_of(name, group.due_of(score), key)))
 		end
 	end
 
