@@ -419,29 +419,25 @@ enum tw_status jobs_answer(const struct eval *eval, size_t index)
 	}
 }
 
-/* A question about jobs ends them, or extends their leases. */
-struct question {
-	struct ending ending;
-	tw_duration lease; /* the new one, if it extends them */
-};
-
-static void question_write(struct eval *eval, const struct question *question,
-			   const struct tw_redis *redis, const struct tw_redis_job *jobs,
-			   size_t count)
+/* Writes what ends jobs of a shard, or extends their leases if `lease` is not 0. */
+static void jobs_write(struct eval *eval, const struct tw_redis *redis,
+		       const struct tw_redis_job *jobs, size_t count, struct ending ending,
+		       tw_duration lease)
 {
-	if (question->lease) {
-		extend_begin(eval, &redis->space, jobs[0].shard, question->lease);
-		for (size_t i = 0; i < count; i++)
-			extend_write(eval, &jobs[i], false);
-		return;
-	}
-	eval_begin(eval, &script_finish, &redis->space, jobs[0].shard);
-	for (size_t i = 0; i < count; i++) {
-		struct ending ending = question->ending;
+	char verb = ending.verb;
 
-		if (ending.verb == 'w' && jobs[i].attempt >= jobs[i].max_attempts)
-			ending.verb = 'k';
-		ending_write(eval, &jobs[i], &ending);
+	if (lease)
+		extend_begin(eval, &redis->space, jobs[0].shard, lease);
+	else
+		eval_begin(eval, &script_finish, &redis->space, jobs[0].shard);
+	for (size_t i = 0; i < count; i++) {
+		bool was_last = verb == 'w' && jobs[i].attempt >= jobs[i].max_attempts;
+
+		ending.verb = was_last ? 'k' : verb;
+		if (lease)
+			extend_write(eval, &jobs[i], false);
+		else
+			ending_write(eval, &jobs[i], &ending);
 	}
 }
 
@@ -471,8 +467,9 @@ static enum tw_status answers_read(const struct eval *evals, const struct tw_red
 	return first;
 }
 
-static enum tw_status jobs_ask(struct tw_redis *redis, const struct question *question,
-			       const struct tw_redis_job *jobs, size_t count, enum tw_status *each)
+static enum tw_status jobs_ask(struct tw_redis *redis, const struct tw_redis_job *jobs,
+			       size_t count, struct ending ending, tw_duration lease,
+			       enum tw_status *each)
 {
 	struct call *call;
 	size_t same;
@@ -489,7 +486,7 @@ static enum tw_status jobs_ask(struct tw_redis *redis, const struct question *qu
 		return TW_NO_MEMORY;
 	for (size_t at = 0; at < count; at += same) {
 		same = same_shard(jobs + at, count - at);
-		question_write(&call->evals[used++], question, redis, jobs + at, same);
+		jobs_write(&call->evals[used++], redis, jobs + at, same, ending, lease);
 	}
 	call_run(call, call->evals, used);
 	status = answers_read(call->evals, jobs, count, each);
@@ -502,25 +499,21 @@ enum tw_status tw_redis_finish(struct tw_redis *redis, const struct tw_redis_job
 {
 	static const char verbs[] = {'d', 'w', 'k', 'r'};
 	static const struct tw_redis_verdict none;
-	struct question question = {0};
+	struct ending ending;
 
 	if (!verdict)
 		verdict = &none;
 	if (outcome > TW_REDIS_SNOOZE || verdict->retry_in < 0 ||
 	    verdict->retry_in > TW_REDIS_DELAY_MAX)
 		return TW_INVALID;
-	question.ending.verb = verbs[outcome];
-	question.ending.wait_ms = delay_to_ms(verdict->retry_in);
-	question.ending.reason = verdict->reason;
-	return jobs_ask(redis, &question, jobs, count, each);
+	ending = (struct ending){verbs[outcome], delay_to_ms(verdict->retry_in), verdict->reason};
+	return jobs_ask(redis, jobs, count, ending, 0, each);
 }
 
 enum tw_status tw_redis_extend(struct tw_redis *redis, const struct tw_redis_job *jobs,
 			       size_t count, tw_duration lease, enum tw_status *each)
 {
-	const struct question question = {.lease = lease};
-
 	if (lease < lease_min || lease > lease_max)
 		return TW_INVALID;
-	return jobs_ask(redis, &question, jobs, count, each);
+	return jobs_ask(redis, jobs, count, (struct ending){0}, lease, each);
 }

@@ -94,17 +94,6 @@ static void recurrence_show(struct tw_redis_info *info, char *entry)
 	info->task.zone = how.zone;
 }
 
-/* Gives a task. Its parts are due time, run, record and recurrence. */
-static enum tw_status give_task(struct listing *listing, struct tw_redis_info *info,
-				redisReply *const *parts)
-{
-	info->due_ms = strtoll(parts[0]->str, NULL, 10);
-	info->reason = "";
-	run_read(info, parts[1]->str);
-	recurrence_show(info, parts[3]->str);
-	return give(listing, info, parts[2]->str, parts[2]->len);
-}
-
 static struct tw_redis_info info_begin(const struct listing *listing, const redisReply *reply,
 				       const redisReply *key)
 {
@@ -113,20 +102,27 @@ static struct tw_redis_info info_begin(const struct listing *listing, const redi
 				      .shard = listing->shard};
 }
 
+/* Gives the task of the reply with these parts. */
+static enum tw_status give_task(struct listing *listing, const redisReply *reply,
+				redisReply *const *parts)
+{
+	struct tw_redis_info info = info_begin(listing, reply, parts[ITEM_KEY]);
+
+	info.due_ms = strtoll(parts[ITEM_DUE]->str, NULL, 10);
+	info.reason = "";
+	run_read(&info, parts[ITEM_RUN]->str);
+	recurrence_show(&info, parts[ITEM_EVERY]->str);
+	return give(listing, &info, parts[ITEM_RECORD]->str, parts[ITEM_RECORD]->len);
+}
+
 /* Gives the task of the reply, if there is one. */
 static enum tw_status get_read(void *result, struct call *call)
 {
-	struct listing *listing = result;
 	const redisReply *reply = call->eval.reply;
-	struct tw_redis_info info;
 
 	if (reply->elements == PAGE_ITEMS)
 		return error_set(&call->error, TW_NOT_FOUND, "no task has the key");
-	if (reply->elements > PAGE_ITEMS + ITEM_PARTS)
-		return error_set(&call->error, TW_REDIS_FAILED,
-				 "the reply has several tasks for one key");
-	info = info_begin(listing, reply, reply->element[PAGE_ITEMS]);
-	return give_task(listing, &info, reply->element + PAGE_ITEMS + ITEM_DUE);
+	return give_task(result, reply, reply->element + PAGE_ITEMS);
 }
 
 enum tw_status tw_redis_get(struct tw_redis *redis, const void *key, size_t key_size,
@@ -155,11 +151,9 @@ static enum tw_status give_page(struct listing *listing, const redisReply *reply
 
 	for (size_t i = 0; i < count && !listing->ended && status == TW_OK; i++) {
 		redisReply **item = reply->element + PAGE_ITEMS + i * ITEM_PARTS;
-		struct tw_redis_info info = info_begin(listing, reply, item[ITEM_KEY]);
-
 		int64_t score = strtoll(item[ITEM_DUE]->str, NULL, 10);
 
-		status = give_task(listing, &info, item + ITEM_DUE);
+		status = give_task(listing, reply, item);
 		/* A page that goes back would never end. */
 		if (score < listing->from_ms)
 			return repeated(listing->redis);
