@@ -159,16 +159,6 @@ tw_duration tw_interval_of(const struct tw_wheel *wheel)
 
 /* ---- Statistics ---- */
 
-/* Sets `sums` to the statistics of the jobs that the workers and the owner did. */
-static void wheel_sum_jobs(const struct tw_wheel *wheel, struct job_sums *sums)
-{
-	if (wheel->owner.out.pool)
-		worker_pool_sum(wheel->owner.out.pool, sums);
-	else
-		memset(sums, 0, sizeof(*sums));
-	job_sums_add(sums, &wheel->owner.out.thread);
-}
-
 /* `now` is in real time. */
 static void stats_add_jobs(struct tw_stats *stats, const struct job_sums *sums, tw_duration now)
 {
@@ -208,11 +198,8 @@ static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 {
 	const struct timer_counts *counts = &wheel->owner.out.counts;
 
-	memset(stats, 0, sizeof(*stats));
 	stats->pending = counter_read(&wheel->owner.pending_count);
 	stats->refused = counter_read(&wheel->refused);
-	if (wheel->owner.out.pool)
-		worker_pool_count(wheel->owner.out.pool, stats);
 	stats_read_memory(stats, &wheel->owner);
 #define READ_COUNT(name, help) stats->name = counter_read_ordered(&counts->name);
 	TIMER_COUNTS(READ_COUNT)
@@ -220,14 +207,17 @@ static void stats_read_owner(struct tw_stats *stats, struct tw_wheel *wheel)
 
 enum tw_status tw_get_stats(struct tw_wheel *wheel, struct tw_stats *stats)
 {
-	struct job_sums sums;
+	struct job_sums sums = {0};
 
 	if (!wheel || !stats)
 		return TW_INVALID;
 	if (fork_guard_is_left_behind(&wheel->guard))
 		return TW_CLOSED;
-	/* They are read before the owner's counts, which they are part of. */
-	wheel_sum_jobs(wheel, &sums);
+	*stats = (struct tw_stats){0};
+	/* Jobs are read before the owner's counts, which they are part of. */
+	if (wheel->owner.out.pool)
+		worker_pool_read(wheel->owner.out.pool, stats, &sums);
+	job_sums_add(&sums, &wheel->owner.out.thread);
 	stats_read_owner(stats, wheel);
 	stats_add_jobs(stats, &sums, clock_read_real(wheel->owner.clock.id));
 	return TW_OK;

@@ -125,12 +125,6 @@ struct worker {
 /* The slot that the calling thread works in, or NULL. */
 static _Thread_local struct worker *worker_here;
 
-/* A lane is a queue of batches that no worker has taken. */
-struct lane {
-	struct timer *first;
-	struct timer *last;
-};
-
 struct worker_pool {
 	/* Constant. */
 	struct job_target *target;
@@ -142,7 +136,7 @@ struct worker_pool {
 	struct thread watcher;
 	/* Any thread, under the lock. */
 	_Alignas(CACHE_LINE) pthread_mutex_t lock;
-	struct lane lanes[JOB_LANES];
+	struct job_batches lanes[JOB_LANES]; /* batches that no worker has taken */
 	uint64_t batches_taken;
 	struct list sleepers; /* the worker that fell asleep last is the last */
 	pthread_cond_t watch; /* the watcher waits for news */
@@ -160,6 +154,16 @@ struct worker_pool {
 	struct worker workers[];
 };
 
+/* Appends the batches from the one that begins with timer `first` to the one with `last`. */
+static void job_batches_append(struct job_batches *batches, struct timer *first, struct timer *last)
+{
+	if (batches->first)
+		batches->last->link.previous = &first->link;
+	else
+		batches->first = first;
+	batches->last = last;
+}
+
 void job_batches_add(struct job_batches *batches, struct timer *timer)
 {
 	batches->count++;
@@ -170,11 +174,7 @@ void job_batches_add(struct job_batches *batches, struct timer *timer)
 	} else {
 		timer->batch_size = 1;
 		timer->link.previous = NULL;
-		if (batches->last)
-			batches->last->link.previous = &timer->link;
-		else
-			batches->first = timer;
-		batches->last = timer;
+		job_batches_append(batches, timer, timer);
 	}
 	batches->newest = timer;
 }
@@ -295,10 +295,8 @@ static bool worker_pool_has_jobs(const struct worker_pool *pool)
 	return has_jobs;
 }
 
-void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
-			struct job_batches *batches)
+void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job_batches *batches)
 {
-	struct lane *lane = &pool->lanes[lane_number];
 	size_t wake = 0;
 
 	if (batches->count == 0)
@@ -310,11 +308,7 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane_number,
 		wake++;
 	}
 	pool->submitted[pool->group % PARITIES] += batches->count;
-	if (lane->first)
-		lane->last->link.previous = &batches->first->link;
-	else
-		lane->first = batches->first;
-	lane->last = batches->last;
+	job_batches_append(&pool->lanes[lane], batches->first, batches->last);
 	while (wake > 0 && worker_pool_wake(pool))
 		wake--;
 	pthread_mutex_unlock(&pool->lock);
@@ -346,8 +340,8 @@ static struct timer *worker_help_next(struct worker *worker)
 static void worker_take_batch(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
-	struct lane *lane = &pool->lanes[JOB_LANE_PROMPT];
-	struct lane *bulk = &pool->lanes[JOB_LANE_BULK];
+	struct job_batches *lane = &pool->lanes[JOB_LANE_PROMPT];
+	struct job_batches *bulk = &pool->lanes[JOB_LANE_BULK];
 
 	if (bulk->first && (!lane->first || pool->batches_taken % BULK_SHARE == 0))
 		lane = bulk;
@@ -443,18 +437,6 @@ static __attribute__((noinline)) void worker_do_jobs(struct worker *worker,
 		worker_do(worker, timer, counts);
 }
 
-/* Sets where the worker's statistics lie. With NULL it adds them to those of ended workers. */
-static void worker_set_counts(struct worker *worker, const struct job_thread *counts)
-{
-	struct worker_pool *pool = worker->pool;
-
-	pthread_mutex_lock(&pool->sums_lock);
-	if (!counts)
-		job_sums_add(&pool->ended, worker->counts);
-	worker->counts = counts;
-	pthread_mutex_unlock(&pool->sums_lock);
-}
-
 /* Takes the first free slot. Returns NULL if there is none. */
 static struct worker *worker_enter(struct worker_pool *pool)
 {
@@ -495,11 +477,16 @@ static void *worker_run(void *argument)
 	struct job_thread counts = {.bin = &bin};
 
 	worker_here = worker;
-	worker_set_counts(worker, &counts);
+	pthread_mutex_lock(&pool->sums_lock);
+	worker->counts = &counts;
+	pthread_mutex_unlock(&pool->sums_lock);
 	job_call_for_thread(pool->target, &pool->setup, worker->thread.name, true);
 	worker_do_jobs(worker, &counts);
 	job_call_for_thread(pool->target, &pool->setup, worker->thread.name, false);
-	worker_set_counts(worker, NULL);
+	pthread_mutex_lock(&pool->sums_lock);
+	job_sums_add(&pool->ended, &counts);
+	worker->counts = NULL;
+	pthread_mutex_unlock(&pool->sums_lock);
 	worker_leave(worker);
 	return NULL;
 }
@@ -695,8 +682,13 @@ bool worker_pool_is_here(const struct worker_pool *pool)
 	return worker_here && worker_here->pool == pool;
 }
 
-void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
+void worker_pool_read(struct worker_pool *pool, struct tw_stats *stats, struct job_sums *sums)
 {
+	pthread_mutex_lock(&pool->lock);
+	stats->workers = pool->live;
+	for (uint64_t group = 0; group < PARITIES; group++)
+		stats->unfinished += worker_pool_unfinished(pool, group);
+	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_lock(&pool->sums_lock);
 	*sums = pool->ended;
 	/* A slot that had no worker yet is zeroed. */
@@ -704,14 +696,4 @@ void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums)
 		if (pool->workers[i].counts)
 			job_sums_add(sums, pool->workers[i].counts);
 	pthread_mutex_unlock(&pool->sums_lock);
-}
-
-void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats)
-{
-	pthread_mutex_lock(&pool->lock);
-	stats->workers = pool->live;
-	stats->unfinished = 0;
-	for (uint64_t group = 0; group < PARITIES; group++)
-		stats->unfinished += worker_pool_unfinished(pool, group);
-	pthread_mutex_unlock(&pool->lock);
 }

@@ -56,9 +56,8 @@ void worker_pool_submit(struct worker_pool *pool, enum job_lane lane, struct job
 bool worker_pool_wait_until(struct worker_pool *pool, tw_duration deadline);
 /* Whether the calling thread is one of the pool's. */
 bool worker_pool_is_here(const struct worker_pool *pool);
-/* Sets `sums` to the statistics of the workers, those that have ended too. */
-void worker_pool_sum(struct worker_pool *pool, struct job_sums *sums);
-/* Fills in `unfinished` and what the statistics have of workers. */
-void worker_pool_count(struct worker_pool *pool, struct tw_stats *stats);
+/* Sets `sums` to the statistics of the workers, those that have ended too, and fills in `workers`
+ * and `unfinished` of `stats`, which is zeroed. */
+void worker_pool_read(struct worker_pool *pool, struct tw_stats *stats, struct job_sums *sums);
 
 #endif
