@@ -40,14 +40,6 @@ static INLINED struct keyed_timer *owner_find(struct owner *owner, const struct 
 	return pending_find(&owner->pending, key, command->key_size, command->hash);
 }
 
-/* The timer leaves the pending set and runs now. */
-static void owner_fire_now(struct owner *owner, struct keyed_timer *timer)
-{
-	pending_remove(&owner->pending, timer);
-	counter_add_ordered(&owner->out.counts.fired, 1);
-	outbox_run(&owner->out, &timer->timer, JOB_LANE_PROMPT);
-}
-
 /* The timer of a set command, now whole. */
 static struct keyed_timer *command_timer(const struct command *command)
 {
@@ -124,7 +116,9 @@ static INLINED void owner_move(struct owner *owner, const struct command *comman
 		wheel_moved(owner->pending.wheel, &timer->timer, before);
 		return;
 	}
-	owner_fire_now(owner, timer);
+	pending_remove(&owner->pending, timer);
+	counter_add_ordered(&owner->out.counts.fired, 1);
+	outbox_run(&owner->out, &timer->timer, JOB_LANE_PROMPT);
 }
 
 /* The pending timer becomes the caller's. */
@@ -145,35 +139,25 @@ static INLINED void owner_remove(struct owner *owner, const struct command *comm
 	outbox_release(&owner->out, &timer->timer, TW_REMOVED);
 }
 
+/* After a stop nothing is found by key; but a set was accepted before it, so its value must come
+ * back. */
 static INLINED void owner_apply_command(struct owner *owner, const struct command *command,
 					struct guess guess)
 {
-	if (command->kind == COMMAND_SET) {
-		owner_set(owner, command, guess);
-		return;
-	}
-	if (command->kind == COMMAND_SET_HANDLE) {
-		owner_begin_alarm(owner, command->alarm);
-		return;
-	}
-	if (command->kind == COMMAND_REMOVE)
-		owner_remove(owner, command, guess);
-	else
-		owner_move(owner, command, guess);
-	if (command->timer)
-		timer_free(&owner->out.store, &owner->out.bin, command->timer);
-}
-
-/* After a stop: a set was accepted before it, so its value must come back. */
-static void owner_refuse_command(struct owner *owner, const struct command *command)
-{
-	if (command->kind == COMMAND_SET) {
+	if (command->kind == COMMAND_SET && owner->is_stopped) {
 		counter_add_ordered(&owner->out.counts.stopped, 1);
 		outbox_release(&owner->out, &command_timer(command)->timer, TW_STOPPED);
+	} else if (command->kind == COMMAND_SET) {
+		owner_set(owner, command, guess);
 	} else if (command->kind == COMMAND_SET_HANDLE) {
 		owner_begin_alarm(owner, command->alarm);
-	} else if (command->timer) {
-		timer_free(&owner->out.store, &owner->out.bin, command->timer);
+	} else {
+		if (command->kind == COMMAND_REMOVE)
+			owner_remove(owner, command, guess);
+		else
+			owner_move(owner, command, guess);
+		if (command->timer)
+			timer_free(&owner->out.store, &owner->out.bin, command->timer);
 	}
 }
 
@@ -187,47 +171,32 @@ static size_t owner_apply_commands(struct owner *owner, size_t count)
 	size_t applied = 0;
 
 	count = count < row ? count : row;
-	if (!owner->is_stopped)
-		pending_prefetch(&owner->pending, &owner->queue, cells, count, &guesses);
+	pending_prefetch(&owner->pending, &owner->queue, cells, count, &guesses);
 	for (; applied < count; applied++) {
 		const struct command *command = &cells[applied].command;
 
 		if (command->kind >= COMMAND_ASK)
 			break;
-		if (owner->is_stopped)
-			owner_refuse_command(owner, command);
-		else
-			owner_apply_command(
-				owner, command,
-				(struct guess){guesses.timers[applied], guesses.removals});
+		owner_apply_command(owner, command,
+				    (struct guess){guesses.timers[applied], guesses.removals});
 	}
 	owner_publish_pending(owner);
 	command_queue_pop(&owner->queue, applied);
 	return applied;
 }
 
-static struct keyed_timer *owner_find_key(struct owner *owner, const struct question *question)
-{
-	return pending_find(&owner->pending, question->key.bytes, question->key.size,
-			    question->key.hash);
-}
-
+/* Finds what the question's key has; a take takes it out. */
 static enum tw_status owner_look_up(struct owner *owner, struct question *question)
 {
-	const struct keyed_timer *timer = owner_find_key(owner, question);
+	struct keyed_timer *timer = pending_find(&owner->pending, question->key.bytes,
+						 question->key.size, question->key.hash);
 
 	if (!timer)
 		return TW_NOT_FOUND;
-	question->deadline = timer->timer.deadline;
-	return TW_OK;
-}
-
-static enum tw_status owner_take(struct owner *owner, struct question *question)
-{
-	struct keyed_timer *timer = owner_find_key(owner, question);
-
-	if (!timer)
-		return TW_NOT_FOUND;
+	if (question->kind == QUESTION_CONTAINS) {
+		question->deadline = timer->timer.deadline;
+		return TW_OK;
+	}
 	question->value = timer->timer.value;
 	owner_unset(owner, timer);
 	outbox_free(&owner->out, timer);
@@ -247,39 +216,40 @@ static enum tw_status owner_add(struct owner *owner, const struct question *ques
 	return TW_OK;
 }
 
-/* Does what the question asks for, in a wheel that is not stopped. */
+/* Does what the question asks for. */
 static enum tw_status owner_reply(struct owner *owner, struct question *question)
 {
+	if (owner->is_stopped && question->kind > QUESTION_TAKE_OUT)
+		return TW_CLOSED;
 	switch (question->kind) {
+	case QUESTION_FLUSH:
+		break;
+	case QUESTION_TAKE_OUT:
+		owner_take_out_alarm(owner, question->alarm);
+		break;
 	case QUESTION_CONTAINS:
-		return owner_look_up(owner, question);
 	case QUESTION_TAKE:
-		return owner_take(owner, question);
+		return owner_look_up(owner, question);
 	case QUESTION_ADD:
 		return owner_add(owner, question);
 	case QUESTION_WALK:
 		return walk_step(question->walk, &owner->pending, &owner->out.handles)
 			       ? TW_OK
 			       : TW_NO_MEMORY;
-	default:
-		return TW_OK;
+	case QUESTION_ADVANCE:
+		question->time = time_add(clock_now(&owner->clock), question->time);
+		owner->advance = question;
+		break;
 	}
+	return TW_OK;
 }
 
 static void owner_answer(struct owner *owner, struct question *question)
 {
-	enum tw_status status = TW_OK;
+	enum tw_status status = owner_reply(owner, question);
 
-	if (question->kind == QUESTION_TAKE_OUT)
-		owner_take_out_alarm(owner, question->alarm);
-	else if (question->kind != QUESTION_FLUSH)
-		status = owner->is_stopped ? TW_CLOSED : owner_reply(owner, question);
-	if (question->kind != QUESTION_ADVANCE || status != TW_OK) {
+	if (owner->advance != question)
 		question_answer(question, status, &owner->out.alarms.waiting);
-		return;
-	}
-	question->time = time_add(clock_now(&owner->clock), question->time);
-	owner->advance = question;
 }
 
 static void owner_begin_round(struct owner *owner)

@@ -24,12 +24,16 @@ static void owner_begin_drive(struct owner *owner)
 	owner_set_here(owner, true);
 }
 
-/* Returns whether there is nothing to do at that time, as the poll before has found: nobody has
- * driven or called since. Under the drive lock. */
-static inline bool owner_rests(struct owner *owner, tw_duration now)
+/* Returns how long there is nothing to do, as the poll before has found, for nobody has driven or
+ * called since; or 0. Under the drive lock. */
+static inline tw_duration owner_rest(struct owner *owner)
 {
-	return now < owner->rests_until && alarm_table_is_empty(&owner->out.alarms) &&
-	       command_queue_count(&owner->queue) == 0 && event_count_is_settled(&owner->event);
+	tw_duration now = clock_now(&owner->clock);
+
+	if (now < owner->rests_until && alarm_table_is_empty(&owner->out.alarms) &&
+	    command_queue_count(&owner->queue) == 0 && event_count_is_settled(&owner->event))
+		return time_left(owner->rests_until, now);
+	return 0;
 }
 
 /* Where callers drive: from begin to end, the calling thread is the owner. */
@@ -46,23 +50,6 @@ static bool wheel_try_drive(struct tw_wheel *wheel)
 		return false;
 	owner_begin_drive(&wheel->owner);
 	return true;
-}
-
-/* Begins the drive for a poll, or returns false if nothing is to do for *left. */
-static bool wheel_begin_drive_or_rest(struct tw_wheel *wheel, tw_duration *left)
-{
-	struct owner *owner = &wheel->owner;
-	tw_duration now;
-
-	pthread_mutex_lock(&owner->drive);
-	now = clock_now(&owner->clock);
-	if (!owner_rests(owner, now)) {
-		owner_begin_drive(owner);
-		return true;
-	}
-	*left = time_left(owner->rests_until, now);
-	pthread_mutex_unlock(&owner->drive);
-	return false;
 }
 
 static void wheel_end_drive(struct tw_wheel *wheel)
@@ -196,35 +183,31 @@ static void wheel_drive_towards(struct tw_wheel *wheel, const struct moment *mom
 	wheel_end_drive(wheel);
 }
 
-/* Drives, by turns with others, until the moment has come or the clock has reached the deadline. A
- * turn ends when its inline tasks have returned. */
-static bool wheel_drive_until(struct tw_wheel *wheel, const struct moment *moment,
-			      tw_duration deadline)
+/* Waits until the moment has come, or the clock has reached the deadline. Where callers drive, they
+ * do so by turns; a turn ends when its inline tasks have returned. Not inlined: an answer that is
+ * there needs none of it. */
+static __attribute__((noinline)) bool wheel_await(struct tw_wheel *wheel,
+						  const struct moment *moment, tw_duration deadline)
 {
+	struct owner *owner = &wheel->owner;
+	struct waiting *waiting = &owner->out.alarms.waiting;
+	bool has_come = moment_has_come(moment);
 	unsigned tries = 0;
 
-	for (;;) {
+	while (!has_come && !owner->has_thread) {
 		wheel_drive_towards(wheel, moment, deadline);
-		if (moment_has_come(moment))
-			return true;
-		if (clock_has_reached(&wheel->owner.clock, deadline))
+		has_come = moment_has_come(moment);
+		if (!has_come && clock_has_reached(&owner->clock, deadline))
 			return false;
 		/* A command claimed but not yet published is for its producer to finish. */
-		thread_back_off(&tries);
+		if (!has_come)
+			thread_back_off(&tries);
 	}
-}
-
-/* Waits until the moment has come, or the clock has reached the deadline. */
-static bool wheel_await(struct tw_wheel *wheel, const struct moment *moment, tw_duration deadline)
-{
-	struct waiting *waiting = &wheel->owner.out.alarms.waiting;
-	bool has_come = moment_has_come(moment);
-
-	if (has_come || !wheel->owner.has_thread)
-		return has_come || wheel_drive_until(wheel, moment, deadline);
+	if (has_come)
+		return true;
 	waiting_begin(waiting);
 	while (!(has_come = moment_has_come(moment)) &&
-	       waiting_pause(waiting, &wheel->owner.clock, deadline))
+	       waiting_pause(waiting, &owner->clock, deadline))
 		continue;
 	waiting_end(waiting);
 	return has_come;
@@ -257,7 +240,8 @@ enum tw_status wheel_ask(struct tw_wheel *wheel, struct question *question)
 		cell->command.question = question;
 		wheel_publish_asked(wheel, cell, position);
 	}
-	(void)wheel_await(wheel, &answered, TW_FOREVER);
+	if (!moment_has_come(&answered))
+		(void)wheel_await(wheel, &answered, TW_FOREVER);
 	return question->status;
 }
 
@@ -276,25 +260,22 @@ static enum tw_status wheel_await_idle_owner(struct tw_wheel *wheel, tw_duration
 	return wheel_await(wheel, &done, deadline) ? TW_OK : TW_TIMED_OUT;
 }
 
-static enum tw_status wheel_wait_once(struct tw_wheel *wheel, tw_duration deadline)
-{
-	enum tw_status status = wheel_await_idle_owner(wheel, deadline);
-
-	if (status != TW_OK || !wheel->owner.out.pool)
-		return status;
-	if (!worker_pool_wait_until(wheel->owner.out.pool, deadline))
-		return TW_TIMED_OUT;
-	/* For the commands that they gave. */
-	return wheel_await_idle_owner(wheel, deadline);
-}
-
 enum tw_status wheel_wait_idle(struct tw_wheel *wheel, tw_duration deadline)
 {
-	enum tw_status status = wheel_wait_once(wheel, deadline);
+	struct worker_pool *pool = wheel->owner.out.pool;
+	enum tw_status status;
+	int rounds = 0;
 
-	/* What closes are to call after a run that was waited for. */
-	if (status == TW_OK && alarm_table_is_closing(&wheel->owner.out.alarms))
-		status = wheel_wait_once(wheel, deadline);
+	do {
+		status = wheel_await_idle_owner(wheel, deadline);
+		if (status == TW_OK && pool && !worker_pool_wait_until(pool, deadline))
+			status = TW_TIMED_OUT;
+		/* For the commands that they gave. */
+		if (status == TW_OK && pool)
+			status = wheel_await_idle_owner(wheel, deadline);
+		/* Again for what closes are to call after a run that was waited for. */
+	} while (status == TW_OK && ++rounds < 2 &&
+		 alarm_table_is_closing(&wheel->owner.out.alarms));
 	return status;
 }
 
@@ -388,7 +369,7 @@ enum tw_status tw_advance(struct tw_wheel *wheel, tw_duration by)
 	return status;
 }
 
-/* Polls where there may be something to do. The drive has begun. Returns how long the program may
+/* Polls where there may be something to do, under the drive lock. Returns how long the program may
  * sleep before the next tw_poll. Not inlined: an idle poll then saves fewer registers. */
 static __attribute__((noinline)) tw_duration wheel_poll_driven(struct tw_wheel *wheel, size_t most)
 {
@@ -396,6 +377,7 @@ static __attribute__((noinline)) tw_duration wheel_poll_driven(struct tw_wheel *
 	tw_duration left = 0;
 	bool more;
 
+	owner_begin_drive(owner);
 	event_count_cancel(&owner->event);
 	owner->poll_began = clock_now(&owner->clock);
 	/* What tasks set for now during this poll is for the next. */
@@ -410,7 +392,7 @@ static __attribute__((noinline)) tw_duration wheel_poll_driven(struct tw_wheel *
 		owner->rests_until = owner_next_time(owner);
 		left = time_left(owner->rests_until, clock_now(&owner->clock));
 	}
-	wheel_end_drive(wheel);
+	owner_set_here(owner, false);
 	return left;
 }
 
@@ -438,8 +420,11 @@ enum tw_status tw_poll_some(struct tw_wheel *wheel, size_t most, tw_duration *un
 	}
 	if (is_here || owner->has_thread || most == 0)
 		return wheel_state(wheel) == TW_OK ? TW_INVALID : TW_CLOSED;
-	if (wheel_begin_drive_or_rest(wheel, &left))
+	pthread_mutex_lock(&owner->drive);
+	left = owner_rest(owner);
+	if (left == 0)
 		left = wheel_poll_driven(wheel, most);
+	pthread_mutex_unlock(&owner->drive);
 	status = wheel_state(wheel);
 	if (until_next && status == TW_OK)
 		*until_next = left;

@@ -48,15 +48,9 @@ static inline enum tw_status wheel_presence(const struct tw_wheel *wheel)
 	return fork_guard_is_left_behind(&wheel->guard) ? TW_CLOSED : TW_OK;
 }
 
-/* Wakes the owner if its state is `at_least` or more. */
-static inline void wheel_notify(struct tw_wheel *wheel, enum event_count_state at_least)
-{
-	event_count_notify(&wheel->owner.event, at_least);
-}
-
 static inline void wheel_wake(struct tw_wheel *wheel)
 {
-	wheel_notify(wheel, EVENT_COUNT_NAPPING);
+	event_count_notify(&wheel->owner.event, EVENT_COUNT_NAPPING);
 }
 
 /* The queue is full: waits for a cell or fails. */
@@ -79,7 +73,8 @@ static inline void wheel_publish(struct tw_wheel *wheel, struct command_cell *ce
 
 	command_queue_publish(cell, position);
 	owner_note_call(&wheel->owner);
-	wheel_notify(wheel, half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
+	event_count_notify(&wheel->owner.event,
+			   half_full ? EVENT_COUNT_NAPPING : EVENT_COUNT_SLEEPING);
 }
 
 /* An alarm was changed. `is_listed` says that it has come into an inbox, `for_now` that something
@@ -91,7 +86,7 @@ static inline void wheel_note_change(struct tw_wheel *wheel, bool is_listed, boo
 	if (for_now)
 		event_count_hurry(&wheel->owner.event);
 	else if (is_listed)
-		wheel_notify(wheel, EVENT_COUNT_SLEEPING);
+		event_count_notify(&wheel->owner.event, EVENT_COUNT_SLEEPING);
 }
 
 /* A limit has been reached: counts it and returns TW_FULL. */

@@ -149,13 +149,14 @@ size_t command_queue_memory(struct command_queue *queue);
 /* ---- Questions ---- */
 
 enum question_kind {
-	QUESTION_FLUSH, /* whether all before it is applied */
+	/* The first two are answered after a stop, too. */
+	QUESTION_FLUSH,    /* whether all before it is applied */
+	QUESTION_TAKE_OUT, /* an alarm that is being destroyed */
 	QUESTION_CONTAINS,
 	QUESTION_TAKE,
 	QUESTION_WALK,
 	QUESTION_ADD,
-	QUESTION_TAKE_OUT, /* an alarm that is being destroyed */
-	QUESTION_ADVANCE   /* answered when it has ended */
+	QUESTION_ADVANCE /* answered when it has ended */
 };
 
 /*

@@ -59,7 +59,7 @@ void owner_begin_alarm(struct owner *owner, struct alarm *alarm)
 
 bool owner_claim_alarm(struct owner *owner, struct alarm *alarm)
 {
-	uint64_t tick = wheel_now(owner->pending.wheel);
+	uint64_t tick = owner->pending.wheel->now;
 	bool is_here = owner->out.alarms.is_here;
 
 	if (alarm_claim(alarm, tick_time(&owner->clock.ticks, tick), is_here)) {
@@ -120,28 +120,19 @@ static inline struct alarm *alarm_of_change(struct inbox_link *link)
 	return alarm;
 }
 
-/* Takes a batch, in the order in which they came. Returns how many. */
-static size_t owner_take_in_order(struct inbox *inbox, struct alarm **batch)
+/* Takes a batch from one inbox in the order in which they came, or else one of each of ALARM_LISTS
+ * inboxes after the other: a look at one link waits for no other. Returns how many. */
+static INLINED size_t owner_take_changes(struct inbox *inboxes, struct alarm **batch, bool in_order)
 {
-	struct inbox_link *link;
-	size_t taken = 0;
-
-	while (taken < PENDING_BATCH && (link = inbox_take_oldest(inbox)))
-		batch[taken++] = alarm_of_change(link);
-	return taken;
-}
-
-/* Takes a batch, one of each inbox after the other: a look at one link waits for no other. Returns
- * how many. */
-static size_t owner_take_spread(struct inbox *inboxes, struct alarm **batch)
-{
+	size_t lists = in_order ? 1 : ALARM_LISTS;
 	size_t taken = 0;
 	size_t before;
 
 	do {
 		before = taken;
-		for (size_t i = 0; i < ALARM_LISTS && taken < PENDING_BATCH; i++) {
-			struct inbox_link *link = inbox_take(&inboxes[i]);
+		for (size_t i = 0; i < lists && taken < PENDING_BATCH; i++) {
+			struct inbox_link *link =
+				in_order ? inbox_take_oldest(&inboxes[i]) : inbox_take(&inboxes[i]);
 
 			if (link)
 				batch[taken++] = alarm_of_change(link);
@@ -170,15 +161,15 @@ static __attribute__((noinline)) size_t owner_apply_some_changes(struct owner *o
 	/* They take turns. Where a batch was not full, there were no more. */
 	do {
 		size_t stops = 0;
-		size_t sets = owner->out.alarms.is_here ? owner_take_in_order(inboxes, batch)
-							: owner_take_spread(inboxes, batch);
+		size_t sets = owner->out.alarms.is_here ? owner_take_changes(inboxes, batch, true)
+							: owner_take_changes(inboxes, batch, false);
 
 		owner_apply_batch(owner, batch, sets);
 		/* That was work, too. */
 		if (inbox_is_turning(inboxes))
 			sets = PENDING_BATCH;
 		if (!alarm_lists_are_empty(inboxes + ALARM_LISTS))
-			stops = owner_take_spread(inboxes + ALARM_LISTS, batch);
+			stops = owner_take_changes(inboxes + ALARM_LISTS, batch, false);
 		owner_apply_batch(owner, batch, stops);
 		applied += sets + stops;
 		more = sets == PENDING_BATCH || stops == PENDING_BATCH;

@@ -98,13 +98,7 @@ void owner_destroy(struct owner *owner)
 	event_count_destroy(&owner->event);
 }
 
-/* Counts timers that have fired, without alarms. */
-static inline void owner_count_fired(struct owner *owner, size_t fired)
-{
-	counter_add_ordered(&owner->out.counts.fired, fired);
-}
-
-/* Returns how many of the timers that are counted: not an alarm. */
+/* Returns how many of the timers have fired, without alarms. */
 static size_t owner_hand_over_expired(struct owner *owner, struct timer *timer, bool late)
 {
 	if (owner->pending.has_stale && owner_hand_over_if_stale(owner, timer))
@@ -121,7 +115,8 @@ static size_t owner_expire_one(struct owner *owner)
 	struct timer *timer = pending_expire_next(&owner->pending);
 
 	if (timer)
-		owner_count_fired(owner, owner_hand_over_expired(owner, timer, false));
+		counter_add_ordered(&owner->out.counts.fired,
+				    owner_hand_over_expired(owner, timer, false));
 	owner->in.batches = 0;
 	owner_run_batch(owner);
 	while (owner_has_jobs(owner) && owner_settle(owner))
@@ -140,7 +135,7 @@ static size_t owner_expire_some(struct owner *owner)
 
 	for (size_t i = 0; i < count; i++)
 		fired += owner_hand_over_expired(owner, expired[i], late);
-	owner_count_fired(owner, fired);
+	counter_add_ordered(&owner->out.counts.fired, fired);
 	if (batches[JOB_LANE_PROMPT].count + batches[JOB_LANE_BULK].count >= JOBS_A_SUBMISSION)
 		outbox_submit(&owner->out);
 	return PENDING_BATCH;
@@ -176,7 +171,7 @@ static inline bool owner_begin_tick(struct owner *owner, uint64_t target)
 		owner_advance_to(owner, next);
 		return true;
 	}
-	owner_advance_to(owner, target > wheel_now(wheel) ? target : wheel_now(wheel));
+	owner_advance_to(owner, target > wheel->now ? target : wheel->now);
 	return false;
 }
 
@@ -286,7 +281,7 @@ bool owner_turn(struct owner *owner)
 	if (!done || owner_is_busy(owner)) {
 		/* Tasks that take longer than their periods may keep it busy for ever. */
 		if (!owner->out.pool && !owner->is_stopped)
-			(void)owner_end_idle(owner, wheel_now(owner->pending.wheel));
+			(void)owner_end_idle(owner, owner->pending.wheel->now);
 		return true;
 	}
 	/* Those that came since wait for what has become due since, too; a poll leaves that. */

@@ -202,33 +202,25 @@ void pending_remove_without_key(struct pending *pending, struct timer *timer)
 	wheel_remove(timer);
 }
 
-/* Takes those of the timers that have keys out of the index. */
-static void pending_unindex(struct pending *pending, struct timer **timers, size_t count)
+size_t pending_expire(struct pending *pending, struct timer **expired, size_t most)
 {
+	size_t count = wheel_expire(pending->wheel, expired, most);
 	struct keyed_timer *keyed[PENDING_BATCH];
 	struct timer_guesses guesses;
 	uint32_t hashes[PENDING_BATCH] = {0};
 	size_t keys = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!timer_has_key(timers[i]))
+		pending->count -= !timer_is_alarm(expired[i]);
+		if (!timer_has_key(expired[i]))
 			continue;
-		keyed[keys] = timer_keyed(timers[i]);
+		keyed[keys] = timer_keyed(expired[i]);
 		hashes[keys] = keyed[keys]->hh.hashv;
 		keys++;
 	}
 	timer_index_prefetch(&pending->index, hashes, keys, &guesses);
 	for (size_t i = 0; i < keys; i++)
 		timer_index_remove(&pending->index, keyed[i]);
-}
-
-size_t pending_expire(struct pending *pending, struct timer **expired, size_t most)
-{
-	size_t count = wheel_expire(pending->wheel, expired, most);
-
-	for (size_t i = 0; i < count; i++)
-		pending->count -= !timer_is_alarm(expired[i]);
-	pending_unindex(pending, expired, count);
 	return count;
 }
 

@@ -97,11 +97,6 @@ void wheel_destroy(struct wheel *wheel)
 	free(wheel);
 }
 
-uint64_t wheel_now(const struct wheel *wheel)
-{
-	return wheel->now;
-}
-
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer)
 {
 	return timer->is_for_now || timer->deadline <= wheel->now_time;

@@ -76,8 +76,6 @@ bool wheel_move_unlinks(const struct wheel *wheel, tw_duration before, tw_durati
 bool wheel_is_due(const struct wheel *wheel, const struct timer *timer);
 void wheel_remove(struct timer *timer);
 
-/* Returns the present tick. */
-uint64_t wheel_now(const struct wheel *wheel);
 /* Returns the tick, after the present one, at which the next slot comes up. It is TICK_NEVER or
  * later if no slot comes up. */
 uint64_t wheel_next_tick(struct wheel *wheel);

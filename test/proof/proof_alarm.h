@@ -31,7 +31,8 @@ void *calloc(size_t count, size_t size);
 
 enum { ALARMS = 2 };
 
-static struct owner owner;
+static struct wheel wheel; /* a tick is a nanosecond */
+static struct owner owner = {.pending.wheel = &wheel};
 static struct alarm *in_wheel[ALARMS];
 /* The pool has these, by alarm. */
 static _Atomic(struct alarm *) in_pool[ALARMS];
@@ -62,13 +63,6 @@ bool clock_wait(const struct clock *clock, pthread_cond_t *condition, pthread_mu
 void condition_init(pthread_cond_t *condition)
 {
 	pthread_cond_init(condition, NULL);
-}
-
-/* A tick is a nanosecond. */
-uint64_t wheel_now(const struct wheel *wheel)
-{
-	(void)wheel;
-	return owner_tick();
 }
 
 void pending_add_without_key(struct pending *pending, struct timer *timer)
@@ -130,6 +124,7 @@ void outbox_close(struct outbox *outbox, struct timer *timer)
 static bool owner_hand_over(struct alarm *alarm)
 {
 	owner_unplace(&owner, &alarm->timer);
+	wheel.now = owner_tick();
 	if (!owner_claim_alarm(&owner, alarm))
 		return false;
 	timer_set_place(&alarm->timer, TIMER_AWAY);

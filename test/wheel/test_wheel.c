@@ -99,7 +99,7 @@ static void look_after(struct world *world)
 static void command(struct world *world, size_t i, uint64_t expiry)
 {
 	struct entry *entry = &world->entries[i];
-	uint64_t now = wheel_now(world->wheel);
+	uint64_t now = world->wheel->now;
 
 	if (expiry == TW_FOREVER)
 		expiry = TICK_NEVER;
@@ -166,9 +166,9 @@ static void judge_order(struct world *world, const struct timer *timer, uint64_t
 		timer->deadline > world->last_deadline ||
 		(timer->deadline == world->last_deadline && sequence > world->last_sequence);
 
-	if (wheel_now(world->wheel) == world->last_tick && is_in_order)
+	if (world->wheel->now == world->last_tick && is_in_order)
 		return;
-	if (wheel_now(world->wheel) == world->last_tick)
+	if (world->wheel->now == world->last_tick)
 		assert_true(sequence > world->ordered_until);
 	world->ordered_until = world->sequence;
 }
@@ -177,7 +177,7 @@ static void judge_order(struct world *world, const struct timer *timer, uint64_t
 static void judge_expired(struct world *world, const struct timer *timer)
 {
 	struct entry *entry = entry_of(world, timer);
-	uint64_t now = wheel_now(world->wheel);
+	uint64_t now = world->wheel->now;
 
 	take_from_model(world, entry);
 	if (entry->due > now || (entry->due < now && !world->lags))
@@ -275,7 +275,7 @@ static uint64_t clamp_expiry(uint64_t expiry)
 static uint64_t random_expiry(struct world *world)
 {
 	struct random *random = &world->random;
-	uint64_t now = wheel_now(world->wheel);
+	uint64_t now = world->wheel->now;
 	uint64_t lap = world->slots;
 
 	switch (random_below(random, 8)) {
@@ -336,7 +336,7 @@ static uint64_t next_tick(struct world *world)
 {
 	uint64_t next = wheel_next_tick(world->wheel);
 
-	assert_true(next > wheel_now(world->wheel));
+	assert_true(next > world->wheel->now);
 	if (world->pending == 0)
 		assert_true(next >= TICK_NEVER);
 	if (world->scans && !wheel_is_busy(world->wheel))
@@ -351,7 +351,7 @@ static void advance_to(struct world *world, uint64_t target)
 	expire_all(world);
 	while ((next = next_tick(world)) <= target) {
 		wheel_advance(world->wheel, next);
-		assert_int_equal(wheel_now(world->wheel), next);
+		assert_int_equal(world->wheel->now, next);
 		look_after(world);
 		expire_all(world);
 	}
@@ -381,7 +381,7 @@ static uint64_t random_target(struct world *world)
 	uint64_t jump =
 		random_below(&world->random, (uint64_t)2 << random_below(&world->random, 18));
 
-	return wheel_now(world->wheel) + jump;
+	return world->wheel->now + jump;
 }
 
 static void live(struct world *world, int turns)
@@ -528,7 +528,7 @@ static void command_on_crowd(struct world *world)
 {
 	struct random *random = &world->random;
 	size_t i = (size_t)random_below(random, world->size);
-	uint64_t now = wheel_now(world->wheel);
+	uint64_t now = world->wheel->now;
 	uint64_t expiry = now + random_below(random, 3) * random_below(random, 100);
 
 	if (!world->entries[i].pending)
@@ -707,8 +707,7 @@ TEST(all, far_timer_wakes_the_wheel_at_most_once_a_level)
 			uint64_t far = (uint64_t)2 << random_below(&world.random, 50);
 			size_t looks = 0;
 
-			add(&world, 0,
-			    wheel_now(world.wheel) + 1 + random_below(&world.random, far));
+			add(&world, 0, world.wheel->now + 1 + random_below(&world.random, far));
 			for (; world.pending > 0; looks++) {
 				wheel_advance(world.wheel, next_tick(&world));
 				expire_all(&world);
@@ -810,7 +809,7 @@ TEST(all, timer_comes_out_at_the_first_tick_that_is_not_before_its_deadline)
 			if (!wheel_is_busy(wheel))
 				wheel_advance(wheel, wheel_next_tick(wheel));
 			count += expire(wheel, kind->ordered, expired + count, 2);
-			assert_true(count == 0 || wheel_now(wheel) == cases[i].tick);
+			assert_true(count == 0 || wheel->now == cases[i].tick);
 		}
 		assert_true(wheel_next_tick(wheel) > 50000);
 		wheel_destroy(wheel);
