@@ -4,12 +4,6 @@
 #include "base/compiler.h"
 #include "owner_state.h"
 
-static INLINED void owner_place(struct owner *owner, struct timer *timer)
-{
-	timer_set_place(timer, TIMER_IN_WHEEL);
-	pending_add_without_key(&owner->pending, timer);
-}
-
 /* Takes the timer out of the wheel, or out of the list that has it. */
 static void owner_unplace(struct owner *owner, struct timer *timer)
 {
@@ -36,12 +30,14 @@ static void owner_end_alarm(struct owner *owner, struct alarm *alarm, bool was_p
 static INLINED void owner_act(struct owner *owner, struct alarm *alarm, enum alarm_action action,
 			      bool was_pending)
 {
-	if (action == ALARM_END)
+	if (action == ALARM_END) {
 		owner_end_alarm(owner, alarm, was_pending);
-	else if (action == ALARM_FILE && !owner->is_stopped)
-		owner_place(owner, &alarm->timer);
-	else if (action == ALARM_FILE && timer_is_handle(&alarm->timer) && alarm_take(alarm))
+	} else if (action == ALARM_FILE && !owner->is_stopped) {
+		timer_set_place(&alarm->timer, TIMER_IN_WHEEL);
+		pending_add_without_key(&owner->pending, &alarm->timer);
+	} else if (action == ALARM_FILE && timer_is_handle(&alarm->timer) && alarm_take(alarm)) {
 		outbox_retire(&owner->out, &alarm->timer, NULL, owner->out.jobs_end);
+	}
 }
 
 void owner_settle_alarm(struct owner *owner, struct alarm *alarm)

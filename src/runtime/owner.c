@@ -141,17 +141,6 @@ static size_t owner_expire_some(struct owner *owner)
 	return PENDING_BATCH;
 }
 
-static void owner_advance_to(struct owner *owner, uint64_t tick)
-{
-	tw_duration time = tick_time(&owner->clock.ticks, tick);
-
-	if (owner->clock.kind == TW_CLOCK_MANUAL && time > clock_now(&owner->clock))
-		clock_set_manual(&owner->clock, time);
-	wheel_advance(owner->pending.wheel, tick);
-	if (owner_checks)
-		(void)wheel_check(owner->pending.wheel);
-}
-
 /* Another tick or turn begins: inline tasks may cause as much again. */
 static void owner_begin_batches(struct owner *owner)
 {
@@ -160,19 +149,25 @@ static void owner_begin_batches(struct owner *owner)
 	owner->idle.is_early &= owner->poll_began != TW_FOREVER;
 }
 
-/* Begins the next tick up to `target`. Returns false if there is none. */
+/* Begins the next tick up to `target`. Returns false if there is none; then the wheel is there. */
 static inline bool owner_begin_tick(struct owner *owner, uint64_t target)
 {
 	struct wheel *wheel = owner->pending.wheel;
-	uint64_t next = wheel_next_tick(wheel);
+	uint64_t tick = wheel_next_tick(wheel);
+	bool begins = tick <= target;
+	tw_duration time;
 
-	if (next <= target) {
+	if (begins)
 		owner_begin_batches(owner);
-		owner_advance_to(owner, next);
-		return true;
-	}
-	owner_advance_to(owner, target > wheel->now ? target : wheel->now);
-	return false;
+	else
+		tick = target > wheel->now ? target : wheel->now;
+	time = tick_time(&owner->clock.ticks, tick);
+	if (owner->clock.kind == TW_CLOCK_MANUAL && time > clock_now(&owner->clock))
+		clock_set_manual(&owner->clock, time);
+	wheel_advance(wheel, tick);
+	if (owner_checks)
+		(void)wheel_check(wheel);
+	return begins;
 }
 
 /* Does the next step of what has come up by `target` in a busy wheel. Returns how many timers it

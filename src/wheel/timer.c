@@ -45,12 +45,11 @@ static uint8_t timer_size_class(size_t size)
 	return size_class;
 }
 
-static void timer_fill(struct keyed_timer *timer, uint8_t size_class, const void *key,
-		       size_t key_size, uint32_t hash)
+void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash)
 {
 	unsigned char *place = key_size <= TIMER_SMALL_KEY ? timer->small_key : timer->large_key;
 
-	timer->timer.class = size_class;
+	timer->timer.class = 0;
 	timer->timer.is_for_now = false;
 	timer->hh.key = place;
 	timer->hh.keylen = (unsigned)key_size;
@@ -69,8 +68,10 @@ struct keyed_timer *timer_new(struct timer_store *store, const void *key, size_t
 		timer = slab_take(&store->slabs[size_class]);
 	else
 		timer = malloc(size);
-	if (timer)
-		timer_fill(timer, size_class, key, key_size, hash);
+	if (!timer)
+		return NULL;
+	timer_make(timer, key, key_size, hash);
+	timer->timer.class = size_class;
 	return timer;
 }
 
@@ -92,9 +93,4 @@ void *timer_take_memory(struct timer_store *store)
 void timer_give_memory(struct timer_store *store, struct timer_bin *bin, void *memory)
 {
 	slab_give(&store->slabs[0], &bin->bins[0], memory);
-}
-
-void timer_make(struct keyed_timer *timer, const void *key, size_t key_size, uint32_t hash)
-{
-	timer_fill(timer, 0, key, key_size, hash);
 }

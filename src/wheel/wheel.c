@@ -209,13 +209,6 @@ uint64_t wheel_next_tick(struct wheel *wheel)
 	return levels_next_tick(&wheel->levels, wheel->now);
 }
 
-/* Takes a slot of the finest level, whose timers are due, or most of them. */
-static void wheel_take_due(struct wheel *wheel, struct list *slot)
-{
-	if (!wheel_slot_is_empty(slot))
-		list_append_all(wheel->ordered ? &wheel->rest : &wheel->due, slot);
-}
-
 /* Takes a coarser slot, whose timers are to be re-filed. */
 static void wheel_take_coming(struct wheel *wheel, struct list *slot)
 {
@@ -241,8 +234,11 @@ static __attribute__((noinline)) void wheel_take_slots(struct wheel *wheel)
 	struct level *level = wheel->levels.levels;
 	const struct level *end = level + levels->level_count;
 	uint64_t now = wheel->now;
+	struct list *slot = level_take_slot(levels, level, now);
 
-	wheel_take_due(wheel, level_take_slot(levels, level, now));
+	/* All its timers are due, or most. */
+	if (!wheel_slot_is_empty(slot))
+		list_append_all(wheel->ordered ? &wheel->rest : &wheel->due, slot);
 	while (++level < end && (now & (((uint64_t)1 << level->shift) - 1)) == 0)
 		wheel_take_coming(wheel, level_take_slot(levels, level, (now >> level->shift) + 1));
 }
