@@ -187,14 +187,11 @@ struct tw_cache_stats {
 	uint64_t load_errors;   /* loads that supplied no value, absences included */
 	uint64_t load_waits;    /* takes that waited for a load of another call */
 	uint64_t wait_timeouts; /* takes that returned TW_TIMED_OUT */
-	/* The real time that the loads which have ended took, and the sum. */
-	struct tw_percentiles load_time;
-	tw_duration load_time_total;
+	uint64_t loads_ended;   /* loads that were run, and have ended */
+	tw_duration load_time;  /* the real time that these took */
 	uint64_t loads_waiting; /* queued now for the wheel's pool */
 	uint64_t loads_running; /* now; includes kept ones, and keys set or deleted since */
-	/* Real time since the oldest load, waiting or running, was asked for; 0 if none. */
-	tw_duration oldest_load;
-	uint64_t inserts; /* entries that came in, replacements and absences included */
+	uint64_t inserts;       /* entries that came in, replacements and absences included */
 	/* Entries that left, by cause. The sum of these and `entries` is `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
 	uint64_t notified;        /* calls of on_remove that have returned */

@@ -56,14 +56,14 @@ void metrics_print_list(struct metrics *metrics, const struct metric *list, size
 			const void *stats)
 {
 	for (const struct metric *metric = list; metric < list + count; metric++) {
-		bool is_count = metric->kind == METRIC_COUNT;
+		bool is_count = metric->kind == METRIC_COUNT || metric->kind == METRIC_SUM;
 		char name[METRICS_LINE_MOST / 8];
 		uint64_t value;
 
 		memcpy(&value, (const char *)stats + metric->offset, sizeof(value));
 		snprintf(name, sizeof(name), "%s%s", metric->name, is_count ? "_total" : "");
 		metrics_print_head(metrics, name, is_count ? "counter" : "gauge", metric->help);
-		if (metric->kind == METRIC_TIME)
+		if (metric->kind == METRIC_TIME || metric->kind == METRIC_SUM)
 			metrics_print_seconds(metrics, name, "", (tw_duration)value);
 		else
 			metrics_print(metrics, "%s_%s %" PRIu64 "\n", metrics->prefix, name, value);
@@ -71,14 +71,12 @@ void metrics_print_list(struct metrics *metrics, const struct metric *list, size
 }
 
 void metrics_print_summary(struct metrics *metrics, const char *name, const char *help,
-			   const struct tw_percentiles *times, const tw_duration *sum)
+			   const struct tw_percentiles *times)
 {
 	metrics_print_head(metrics, name, "summary", help);
 	metrics_print_seconds(metrics, name, "{quantile=\"0.5\"}", times->p50);
 	metrics_print_seconds(metrics, name, "{quantile=\"0.9\"}", times->p90);
 	metrics_print_seconds(metrics, name, "{quantile=\"0.99\"}", times->p99);
 	metrics_print_seconds(metrics, name, "{quantile=\"1\"}", times->max);
-	if (sum)
-		metrics_print_seconds(metrics, name, "_sum", *sum);
 	metrics_print(metrics, "%s_%s_count %" PRIu64 "\n", metrics->prefix, name, times->count);
 }

@@ -26,7 +26,8 @@ struct metrics {
 enum metric_kind {
 	METRIC_COUNT, /* it only grows; its name is printed with _total */
 	METRIC_STATE, /* it goes up and down */
-	METRIC_TIME   /* so does a length of time, in nanoseconds; it is printed in seconds */
+	METRIC_TIME,  /* so does a length of time, in nanoseconds; it is printed in seconds */
+	METRIC_SUM    /* a length of time that only grows; with _total */
 };
 
 /* A field of 64 bits in a struct of statistics, and its name and help text. */
@@ -56,9 +57,9 @@ void metrics_print_head(struct metrics *metrics, const char *name, const char *t
 /* Prints the metrics of a list, by their kinds. */
 void metrics_print_list(struct metrics *metrics, const struct metric *list, size_t count,
 			const void *stats);
-/* Prints a summary of times, in seconds. `sum` is their sum, or NULL if it is not known. */
+/* Prints a summary of times, in seconds. */
 void metrics_print_summary(struct metrics *metrics, const char *name, const char *help,
-			   const struct tw_percentiles *times, const tw_duration *sum);
+			   const struct tw_percentiles *times);
 /* Passes on the text printed so far. */
 void metrics_give(struct metrics *metrics);
 

@@ -191,20 +191,13 @@ enum tw_status tw_cache_set_limit(struct tw_cache *cache, uint64_t max_entries, 
 /* ---- Statistics ---- */
 
 /* Adds the shard's part, and the bytes of its spare cells to *spare. */
-static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, tw_duration *oldest,
-		      uint64_t *spare)
+static void shard_sum(struct shard *shard, struct tw_cache_stats *stats, uint64_t *spare)
 {
 	const struct flights *flights = &shard->flights;
 
 	turn_lock_take(&shard->lock);
 	stats->loads_waiting += flights->queued;
 	stats->loads_running += flights->count - flights->queued;
-	if (flights->count > 0) {
-		tw_duration listed =
-			list_entry(flights->all.next, struct tw_cache_loading, of_shard)->listed;
-
-		*oldest = listed < *oldest ? listed : *oldest;
-	}
 	stats->refused += shard->refused;
 	/* All that came in is there still or was removed. */
 	stats->inserts += shard->table->count;
@@ -235,9 +228,6 @@ static void cache_sum_memory(struct tw_cache *cache, struct tw_cache_stats *stat
 enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats *stats)
 {
 	uint64_t sums[CALLER_COUNTS] = {0};
-	struct histogram_sum times = {.longest = 0};
-	tw_duration oldest = TW_FOREVER;
-	tw_duration now = clock_read_real(CLOCK_MONOTONIC);
 	uint64_t spare = 0;
 
 	if (!cache || !stats)
@@ -253,13 +243,10 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->load_errors = sums[COUNT_LOAD_ERRORS];
 	stats->load_waits = sums[COUNT_LOAD_WAITS];
 	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
-	histogram_add(&times, &cache->load_times);
-	stats->load_time = histogram_percentiles(&times);
-	stats->load_time_total = (tw_duration)counter_read(&cache->load_time);
+	stats->loads_ended = sums[COUNT_LOADS_ENDED];
+	stats->load_time = (tw_duration)sums[COUNT_LOAD_TIME];
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
-		shard_sum(&cache->shards[i], stats, &oldest, &spare);
-	if (oldest < now)
-		stats->oldest_load = now - oldest;
+		shard_sum(&cache->shards[i], stats, &spare);
 	cache_sum_memory(cache, stats, spare);
 	stats->notified = counter_read(&cache->removals.reported);
 	stats->queued_removals = removals_waiting(&cache->removals);
@@ -279,6 +266,8 @@ static const struct metric cache_metrics[] = {
 	CACHE_METRIC(COUNT, "absent", absent, "Lookups that found a stored absence."),
 	CACHE_METRIC(COUNT, "loads", loads, "Keys for which a loader was called."),
 	CACHE_METRIC(COUNT, "refreshes", refreshes, "Loads of keys that still had a value."),
+	CACHE_METRIC(COUNT, "loads_ended", loads_ended, "Loads that have ended."),
+	CACHE_METRIC(SUM, "load_seconds", load_time, "The time that these took."),
 	CACHE_METRIC(COUNT, "load_errors", load_errors, "Loads that supplied no value."),
 	CACHE_METRIC(COUNT, "load_waits", load_waits, "Takes that waited for another take's load."),
 	CACHE_METRIC(COUNT, "wait_timeouts", wait_timeouts,
@@ -297,8 +286,6 @@ static const struct metric cache_metrics[] = {
 	CACHE_METRIC(STATE, "memory_bytes", memory, "Memory that the cache has from the system."),
 	CACHE_METRIC(STATE, "memory_in_use_bytes", memory_in_use,
 		     "Memory in use by entries and tables."),
-	CACHE_METRIC(TIME, "oldest_load_seconds", oldest_load,
-		     "How long ago the oldest load was asked for."),
 };
 
 static void print_removed(struct metrics *metrics, const struct tw_cache_stats *stats)
@@ -328,8 +315,6 @@ enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn *write
 	metrics_print_list(&metrics, cache_metrics,
 			   sizeof(cache_metrics) / sizeof(cache_metrics[0]), &stats);
 	print_removed(&metrics, &stats);
-	metrics_print_summary(&metrics, "load_seconds", "Durations of loads.", &stats.load_time,
-			      &stats.load_time_total);
 	metrics_give(&metrics);
 	return TW_OK;
 }

@@ -6,7 +6,6 @@
 #include <timingwheel/cache.h>
 
 #include "base/counter.h"
-#include "base/histogram.h"
 #include "shard.h"
 #include "shared.h"
 
@@ -50,11 +49,8 @@ struct tw_cache {
 	/* Their own locks. */
 	_Alignas(64) struct removals removals;
 	struct load_queue loads; /* zeroed without `load` */
-	/* Written under left_lock . */
-	struct own_lock left_lock;
-	uint64_t left; /* calls that have done with loads */
-	struct histogram load_times;
-	_Atomic uint64_t load_time; /* their sum */
+	/* Any thread: calls that have done with loads. */
+	_Atomic uint64_t left;
 };
 
 static inline struct shard *cache_shard(const struct tw_cache *cache, uint64_t hash)
@@ -155,11 +151,11 @@ void loads_end(struct tw_cache *cache);
 /* Frees a queue that is empty. */
 void loads_close(struct tw_cache *cache);
 
-/* Lists a new load of the key at the real time `now`: run by the loader's thread or, if that is
- * NULL, to be queued. Returns NULL if out of memory. */
+/* Lists a new load of the key: run by the loader's thread or, if that is NULL, to be queued.
+ * Returns NULL if out of memory. */
 struct tw_cache_loading *load_list(struct tw_cache *cache, struct shard *shard,
 				   struct caller *loader, uint64_t hash, const void *key,
-				   size_t key_size, tw_duration now) HOLDS(shard->lock);
+				   size_t key_size) HOLDS(shard->lock);
 /* Queues the load. Returns false if the wheel is stopped: then load_queue_refuse() comes next,
  * with no lock held. */
 bool load_queue_add(struct tw_cache *cache, struct tw_cache_loading *loading);
@@ -193,29 +189,20 @@ void load_answer_all(struct tw_cache *cache, struct list *askers, enum tw_status
 /*
  * A take that loads or waits, the run of a queued load and the end of a kept one go on with the
  * cache when they have let the shard's lock go. They count themselves in flights.entered under it,
- * and a destroy waits until all have left. Ends such a call: it is done with the cache. Counts the
- * time of a load that this call has ended, or NULL.
+ * and a destroy waits until all have left. Ends such a call: it is done with the cache.
  */
-static inline void load_leave(struct tw_cache *cache, const struct tw_cache_loading *ended)
+static inline void load_leave(struct tw_cache *cache)
 {
-	own_lock_take(&cache->left_lock);
-	if (ended && ended->began > 0) {
-		histogram_record(&cache->load_times, ended->took);
-		counter_add(&cache->load_time, (uint64_t)ended->took);
-	}
-	cache->left++;
-	own_lock_let_go(&cache->left_lock);
+	/* release: the call's use of the cache comes before its end; pairs with
+	 * loads_have_left(). */
+	atomic_fetch_add_explicit(&cache->left, 1, memory_order_release);
 }
 
 /* Returns whether that many calls have left. */
 static inline bool loads_have_left(struct tw_cache *cache, uint64_t entered)
 {
-	bool have_left;
-
-	own_lock_take(&cache->left_lock);
-	have_left = cache->left == entered;
-	own_lock_let_go(&cache->left_lock);
-	return have_left;
+	/* acquire: sees all that they have done; pairs with load_leave(). */
+	return atomic_load_explicit(&cache->left, memory_order_acquire) == entered;
 }
 
 #endif

@@ -39,7 +39,6 @@ struct tw_cache_loading {
 	/* Constant. */
 	uint64_t hash;
 	struct shard *shard;
-	tw_duration listed; /* when, as a real time */
 	uint16_t key_size;
 	bool is_refresh; /* its value may still be read; constant once it runs */
 	bool is_kept;    /* by its loader; constant once another thread knows the flight */
@@ -63,7 +62,6 @@ struct tw_cache_loading {
 	struct tw_cache_entry *given; /* by the loader, or NULL; one reference */
 	/* What is above is 0 at first; what is below has a value once it is of use. */
 	tw_duration life;      /* the given value's, as in its plan */
-	tw_duration took;      /* real time from `began` to its end */
 	enum tw_status status; /* what the load has ended with */
 	pthread_cond_t over;   /* awaited under the shard's lock */
 	/* Constant. */

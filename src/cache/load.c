@@ -151,6 +151,18 @@ static void loading_land(struct change *change, struct tw_cache_loading *loading
 	change->shard->has_flights = change->shard->flights.chained > 0;
 }
 
+/* Counts a load that has run, and its time. */
+static void loading_count(const struct change *change, const struct tw_cache_loading *loading)
+{
+	/* The wheel's clock is the real one where it has a coarse clock. */
+	tw_duration now = change->cache->shared.coarse_margin > 0
+				  ? change->now
+				  : clock_read_real(CLOCK_MONOTONIC);
+
+	caller_count(change->caller, COUNT_LOADS_ENDED, 1);
+	caller_count(change->caller, COUNT_LOAD_TIME, (uint64_t)(now - loading->began));
+}
+
 /* Ends a load whose cache the caller has taken away. The lifetime of its value counts from now
  * on. */
 static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
@@ -187,14 +199,12 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 	flight_wake(loading, &change.shard->lock);
 	change.shard->flights.entered += loading->is_kept;
 	change_end(&change, true);
-	/* The wheel's clock is the real one where it has a coarse clock. */
-	loading->took =
-		(cache->shared.coarse_margin > 0 ? change.now : clock_read_real(CLOCK_MONOTONIC)) -
-		loading->began;
+	if (loading->began > 0 && change.caller)
+		loading_count(&change, loading);
 	if (!list_is_empty(&loading->askers))
 		load_answer_all(cache, &loading->askers, status, loading->entry);
 	if (loading->is_kept)
-		load_leave(cache, loading);
+		load_leave(cache);
 }
 
 /* Takes the load's cache away, and returns it. Only one call gets it, and has to end the load. */
@@ -299,7 +309,7 @@ static void load_run_queued(struct tw_cache *cache, struct tw_cache_loading *loa
 			 cache->options.load, cache->options.load_context);
 	else
 		(void)tw_cache_load_end(loading, is_closed ? TW_CLOSED : TW_NO_MEMORY);
-	load_leave(cache, loading->is_kept ? NULL : loading);
+	load_leave(cache);
 	flight_let_go(loading);
 }
 
@@ -432,7 +442,7 @@ bool load_queue_take(struct tw_cache *cache, struct tw_cache_loading *loading)
 
 struct tw_cache_loading *load_list(struct tw_cache *cache, struct shard *shard,
 				   struct caller *loader, uint64_t hash, const void *key,
-				   size_t key_size, tw_duration now)
+				   size_t key_size)
 {
 	struct tw_cache_loading *loading =
 		flights_add(&shard->flights, hash, key, key_size, loader);
@@ -441,7 +451,6 @@ struct tw_cache_loading *load_list(struct tw_cache *cache, struct shard *shard,
 		return NULL;
 	loading->cache = cache;
 	loading->shard = shard;
-	loading->listed = now;
 	shard->has_flights = true;
 	return loading;
 }
@@ -473,8 +482,7 @@ void cache_refresh(struct tw_cache *cache, uint64_t hash, const void *key, size_
 		return;
 	entry = refresh_find(cache, shard, hash, key, key_size);
 	if (entry && limit_take(&cache->refreshing)) {
-		loading = load_list(cache, shard, NULL, hash, key, key_size,
-				    clock_read_real(CLOCK_MONOTONIC));
+		loading = load_list(cache, shard, NULL, hash, key, key_size);
 		if (!loading)
 			limit_give(&cache->refreshing);
 	}

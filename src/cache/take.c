@@ -54,10 +54,9 @@ static void take_time_out(struct take *take)
 	caller_count(take->caller, COUNT_WAIT_TIMEOUTS, 1);
 }
 
-/* Joins the load of a key that was not found before the lock was taken, or begins one at the real
- * time `now`, which the loader's thread runs, or which is to be queued if `loader` is NULL. */
-static enum take_next take_join(struct take *take, struct caller *loader, tw_duration now)
-	HOLDS(take->shard->lock)
+/* Joins the load of a key that was not found before the lock was taken, or begins one, which the
+ * loader's thread runs, or which is to be queued if `loader` is NULL. */
+static enum take_next take_join(struct take *take, struct caller *loader) HOLDS(take->shard->lock)
 {
 	struct tw_cache *cache = take->cache;
 	struct tw_cache_loading *loading = NULL;
@@ -76,7 +75,7 @@ static enum take_next take_join(struct take *take, struct caller *loader, tw_dur
 	if (loading)
 		return TAKE_WAITS;
 	take->loading =
-		load_list(cache, take->shard, loader, take->hash, take->key, take->key_size, now);
+		load_list(cache, take->shard, loader, take->hash, take->key, take->key_size);
 	take->status = TW_NO_MEMORY;
 	return take->loading ? TAKE_LOADS : TAKE_ENDS;
 }
@@ -138,7 +137,7 @@ static void take_result(struct take *take, bool has_run, tw_duration until)
 	}
 	if (take->status == TW_OK)
 		take->entry = flight_take_entry(loading);
-	load_leave(take->cache, has_ended ? loading : NULL);
+	load_leave(take->cache);
 	flight_let_go(loading);
 }
 
@@ -152,7 +151,7 @@ static __attribute__((noinline)) void take_missed(struct take *take, tw_cache_lo
 	enum take_next next;
 
 	turn_lock_take(&take->shard->lock);
-	next = take_join(take, take->caller, now);
+	next = take_join(take, take->caller);
 	if (next == TAKE_WAITS)
 		next = take_joined(take, until);
 	take->shard->flights.entered += next != TAKE_ENDS;
@@ -228,7 +227,7 @@ static bool take_asks(struct take *take, struct asker *asker)
 	bool is_open = true;
 
 	turn_lock_take(&take->shard->lock);
-	next = take_join(take, NULL, clock_read_real(CLOCK_MONOTONIC));
+	next = take_join(take, NULL);
 	if (next != TAKE_ENDS)
 		list_append(&take->loading->askers, &asker->link);
 	caller_count(take->caller, COUNT_LOAD_WAITS, next == TAKE_WAITS);

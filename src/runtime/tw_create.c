@@ -257,10 +257,8 @@ enum tw_status tw_write_metrics(struct tw_wheel *wheel, tw_write_fn *write, void
 		return status;
 	metrics_print_list(&metrics, wheel_metrics,
 			   sizeof(wheel_metrics) / sizeof(wheel_metrics[0]), &stats);
-	metrics_print_summary(&metrics, "lateness_seconds", "Lateness of tasks.", &stats.lateness,
-			      NULL);
-	metrics_print_summary(&metrics, "task_seconds", "Duration of tasks.", &stats.task_duration,
-			      NULL);
+	metrics_print_summary(&metrics, "lateness_seconds", "Lateness of tasks.", &stats.lateness);
+	metrics_print_summary(&metrics, "task_seconds", "Duration of tasks.", &stats.task_duration);
 	metrics_give(&metrics);
 	return TW_OK;
 }

@@ -75,7 +75,7 @@ TEST(threads, reload_that_is_too_heavy_ends_the_old_value)
 	cache_pass(recorder, LIFE / 5);
 	source.value = heavy;
 	assert_holds(recorder, "key", "old");
-	WAIT_UNTIL(cache_stats(recorder).load_time.count == 1);
+	WAIT_UNTIL(cache_stats(recorder).loads_ended == 1);
 	assert_holds_none(recorder, "key");
 	cache_settle(recorder);
 	assert_removed(recorder, "old", TW_CAUSE_EXPLICIT);

@@ -129,7 +129,7 @@ static struct cache_recorder *open_refreshing(void *state, struct source *source
 /* Returns the number of ended loads. */
 static uint64_t loads_ended(struct cache_recorder *recorder)
 {
-	return cache_stats(recorder).load_time.count;
+	return cache_stats(recorder).loads_ended;
 }
 
 static void be_answered(void *context, enum tw_status status, const struct tw_cache_entry *entry)

@@ -47,7 +47,7 @@ static void *take_run(void *argument)
 	pthread_mutex_unlock(&shard_lock);
 	if (may_load) {
 		taken_of_cache++;
-		load_leave(&cache, NULL);
+		load_leave(&cache);
 	}
 	return argument;
 }
@@ -60,7 +60,7 @@ static void *end_run(void *argument)
 	flights.entered++;
 	pthread_mutex_unlock(&shard_lock);
 	ended_of_cache++;
-	load_leave(&cache, NULL);
+	load_leave(&cache);
 	flight_let_go(kept);
 	return argument;
 }

@@ -567,7 +567,7 @@ static const struct {
 	NUMBER("inserts", inserts),
 	NUMBER("entries", entries),
 	NUMBER("refreshes", refreshes),
-	NUMBER("loads_ended", load_time.count),
+	NUMBER("loads_ended", loads_ended),
 	NUMBER("loads_waiting", loads_waiting),
 	NUMBER("loads_running", loads_running),
 	NUMBER("notified", notified),
