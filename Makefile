@@ -154,7 +154,7 @@ STAYS := -Wl,-z,nodelete
 # The names that a shared library exports, and their version.
 VERSIONS := -Wl,--version-script=src/packaging/
 
-.PHONY: all check deps deps-ci run run-cache builds test test-redis \
+.PHONY: all check deps deps-ci run builds test test-redis \
 	test-servers bench bench-redis compare model-check install uninstall \
 	layers size check-comments format format-check clean help FORCE
 .DELETE_ON_ERROR:
@@ -289,9 +289,6 @@ deps: ## install what build, tests and plots need (Debian; nothing if it is all 
 deps-ci: deps ## install also what .ci/run needs: other compilers
 
 run: $(BUILD)/bench/million ## run a million timers; ARGS="..." are its arguments
-	@$< $(ARGS)
-
-run-cache: $(BUILD)/bench/cache_run ## run a cache in front of a slow source; ARGS likewise
 	@$< $(ARGS)
 
 TESTS_TO_BUILD := $(addprefix $(BUILD)/test/,$(sort $(foreach test,$(filter $(TEST_PROGRAMS) \

@@ -5,7 +5,7 @@
  *
  * Rates: a million entries of 16-byte keys and 64-byte values, which gets copy out. Threads on
  * cores of their own get and set keys drawn by Zipf's law with exponent 0.99, for a while each mix.
- * The baseline is uthash behind one mutex, without expiry and limit.
+ * The baseline of caches with a limit is the one without; `make bench-peers` has other libraries.
  *
  * Longest: one thread fills a cache with new keys, so that its tables grow, replaces all values,
  * looks all up, moves all deadlines, deletes all, and fills it again. A second one looks keys up
@@ -23,7 +23,6 @@
 #include "support/percentiles.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/simple_cache.h"
 #include "support/stopwatch.h"
 #include "support/zipf.h"
 
@@ -42,6 +41,10 @@
 #define TOO_LONG (NANOSECONDS_PER_SECOND / 5000) /* 200 us */
 
 enum { DRAWS = 1 << 22, MOST_THREADS = 4, MANY = 64, CALLS_A_LOOK = 256, TOUCHED = 128 };
+
+struct value {
+	uint64_t words[8];
+};
 
 struct plan {
 	const struct contender *contender; /* rates have one */
@@ -65,76 +68,27 @@ static struct tw_cache *open_cache(uint64_t max_entries, enum tw_cache_policy po
 
 /* --- Contenders ------------------------------------------------------------------------------- */
 
-struct contender {
-	const char *name;
-	const char *title;
-	void *(*create)(int64_t count);
-	void (*destroy)(void *cache);
-	void (*set)(void *cache, const struct random_key *key, const struct simple_value *value);
-	bool (*get)(void *cache, const struct random_key *key, struct simple_value *value);
-	bool has_many;
-};
-
-static void *create_unlimited(int64_t count)
-{
-	(void)count;
-	return open_cache(0, TW_POLICY_LRU);
-}
-
-static void *create_s3fifo(int64_t count)
-{
-	return open_cache(2 * (uint64_t)count, TW_POLICY_S3FIFO);
-}
-
-static void *create_lru(int64_t count)
-{
-	return open_cache(2 * (uint64_t)count, TW_POLICY_LRU);
-}
-
-static void cache_destroy(void *cache)
-{
-	tw_cache_destroy(cache);
-}
-
-static void cache_set(void *cache, const struct random_key *key, const struct simple_value *value)
+static void cache_set(struct tw_cache *cache, const struct random_key *key,
+		      const struct value *value)
 {
 	expect_ok(tw_cache_set(cache, key, sizeof(*key), value, sizeof(*value)), "tw_cache_set");
 }
 
-static bool cache_get(void *cache, const struct random_key *key, struct simple_value *value)
+static bool cache_get(struct tw_cache *cache, const struct random_key *key, struct value *value)
 {
 	return tw_cache_get(cache, key, sizeof(*key), value, sizeof(*value), NULL) == TW_OK;
 }
 
-static void *create_simple(int64_t count)
-{
-	(void)count;
-	return simple_cache_create();
-}
-
-static void simple_destroy(void *cache)
-{
-	simple_cache_destroy(cache);
-}
-
-static void simple_set(void *cache, const struct random_key *key, const struct simple_value *value)
-{
-	simple_cache_set(cache, key, value);
-}
-
-static bool simple_get(void *cache, const struct random_key *key, struct simple_value *value)
-{
-	return simple_cache_get(cache, key, value);
-}
-
-/* The first is compared with the second, the baseline. */
-static const struct contender contenders[] = {
-	{"cache", "timingwheel", create_unlimited, cache_destroy, cache_set, cache_get, true},
-	{"uthash_mutex", "uthash behind one mutex", create_simple, simple_destroy, simple_set,
-	 simple_get, false},
-	{"cache_s3fifo", "with a limit, S3-FIFO", create_s3fifo, cache_destroy, cache_set,
-	 cache_get, true},
-	{"cache_lru", "with a limit, LRU", create_lru, cache_destroy, cache_set, cache_get, true},
+/* The limit is twice the keys, so that nothing is evicted. */
+static const struct contender {
+	const char *name;
+	const char *title;
+	bool has_limit;
+	enum tw_cache_policy policy;
+} contenders[] = {
+	{"cache", "no limit", false, TW_POLICY_LRU},
+	{"cache_s3fifo", "with a limit, S3-FIFO", true, TW_POLICY_S3FIFO},
+	{"cache_lru", "with a limit, LRU", true, TW_POLICY_LRU},
 };
 
 enum { CONTENDERS = sizeof(contenders) / sizeof(contenders[0]) };
@@ -149,18 +103,18 @@ static const struct mix {
 enum { MIXES = sizeof(mixes) / sizeof(mixes[0]), ONE_BY_ONE = MIXES, AT_ONCE, BYTES };
 
 static const struct measure rate_measures[] = {
-	{"get_1_per_second", "gets/sets 100/0, threads: 1", 1e-6, 1, true},
-	{"get_2_per_second", "gets/sets 100/0, threads: 2", 1e-6, 1, true},
-	{"get_4_per_second", "gets/sets 100/0, threads: 4", 1e-6, 1, true},
-	{"most_1_per_second", "gets/sets 90/10, threads: 1", 1e-6, 1, true},
-	{"most_2_per_second", "gets/sets 90/10, threads: 2", 1e-6, 1, true},
-	{"most_4_per_second", "gets/sets 90/10, threads: 4", 1e-6, 1, true},
-	{"half_1_per_second", "gets/sets 50/50, threads: 1", 1e-6, 1, true},
-	{"half_2_per_second", "gets/sets 50/50, threads: 2", 1e-6, 1, true},
-	{"half_4_per_second", "gets/sets 50/50, threads: 4", 1e-6, 1, true},
-	{"ready_per_second", "gets one by one, 1 thread, keys ready", 1e-6, 1, true},
-	{"many_per_second", "gets of 64 in one call", 1e-6, 1, true},
-	{"bytes", "resident memory of an entry: bytes", 1, 0, false},
+	{"get_1_per_second", "gets/sets 100/0, threads: 1", 1e-6, 1},
+	{"get_2_per_second", "gets/sets 100/0, threads: 2", 1e-6, 1},
+	{"get_4_per_second", "gets/sets 100/0, threads: 4", 1e-6, 1},
+	{"most_1_per_second", "gets/sets 90/10, threads: 1", 1e-6, 1},
+	{"most_2_per_second", "gets/sets 90/10, threads: 2", 1e-6, 1},
+	{"most_4_per_second", "gets/sets 90/10, threads: 4", 1e-6, 1},
+	{"half_1_per_second", "gets/sets 50/50, threads: 1", 1e-6, 1},
+	{"half_2_per_second", "gets/sets 50/50, threads: 2", 1e-6, 1},
+	{"half_4_per_second", "gets/sets 50/50, threads: 4", 1e-6, 1},
+	{"ready_per_second", "gets one by one, 1 thread, keys ready", 1e-6, 1},
+	{"many_per_second", "gets of 64 in one call", 1e-6, 1},
+	{"bytes", "resident memory of an entry: bytes", 1, 0},
 	{0},
 };
 
@@ -168,7 +122,7 @@ struct caller {
 	pthread_t thread;
 	size_t number; /* number of its core */
 	const struct plan *plan;
-	void *cache;
+	struct tw_cache *cache;
 	pthread_barrier_t *start;
 	_Atomic bool *is_over;
 	size_t position; /* index in the draws */
@@ -177,22 +131,21 @@ struct caller {
 	uint64_t calls;
 };
 
-static struct simple_value value_of(const struct random_key *key, uint64_t version)
+static struct value value_of(const struct random_key *key, uint64_t version)
 {
-	return (struct simple_value){{key->words[0], key->words[1], version}};
+	return (struct value){{key->words[0], key->words[1], version}};
 }
 
 static void call_one(struct caller *caller)
 {
-	const struct contender *contender = caller->plan->contender;
 	struct random_key key =
 		key_of(caller->plan->draws[caller->position++ % DRAWS], caller->plan->seed);
-	struct simple_value value;
+	struct value value;
 
 	if (generator_range(&caller->generator, 0, 100) < caller->sets) {
 		value = value_of(&key, caller->calls);
-		contender->set(caller->cache, &key, &value);
-	} else if (!contender->get(caller->cache, &key, &value) || value.words[0] != key.words[0]) {
+		cache_set(caller->cache, &key, &value);
+	} else if (!cache_get(caller->cache, &key, &value) || value.words[0] != key.words[0]) {
 		process_fail("a key has not its value");
 	}
 }
@@ -212,7 +165,7 @@ static void *caller_run(void *argument)
 	return NULL;
 }
 
-static double run_mix(const struct plan *plan, void *cache, const struct mix *mix)
+static double run_mix(const struct plan *plan, struct tw_cache *cache, const struct mix *mix)
 {
 	struct caller callers[MOST_THREADS];
 	pthread_barrier_t barrier;
@@ -246,8 +199,7 @@ static double run_mix(const struct plan *plan, void *cache, const struct mix *mi
 	return (double)calls / seconds_of(stopwatch_now() - start);
 }
 
-static size_t get_many(struct tw_cache *cache, const struct random_key *keys,
-		       struct simple_value *values)
+static size_t get_many(struct tw_cache *cache, const struct random_key *keys, struct value *values)
 {
 	struct tw_cache_lookup items[MANY];
 	size_t found;
@@ -259,9 +211,9 @@ static size_t get_many(struct tw_cache *cache, const struct random_key *keys,
 	return found;
 }
 
-static double run_batches(const struct plan *plan, void *cache, bool at_once)
+static double run_batches(const struct plan *plan, struct tw_cache *cache, bool at_once)
 {
-	struct simple_value values[MANY];
+	struct value values[MANY];
 	struct random_key keys[MANY];
 	int64_t start = stopwatch_now();
 	size_t position = 0;
@@ -275,7 +227,7 @@ static double run_batches(const struct plan *plan, void *cache, bool at_once)
 		if (at_once)
 			found = get_many(cache, keys, values);
 		for (int i = 0; i < MANY && !at_once; i++)
-			found += plan->contender->get(cache, &keys[i], &values[i]);
+			found += cache_get(cache, &keys[i], &values[i]);
 		if (found != MANY)
 			process_fail("a key was not found");
 	}
@@ -283,7 +235,7 @@ static double run_batches(const struct plan *plan, void *cache, bool at_once)
 }
 
 /* Fills the cache in random order. Returns the resident bytes an entry. */
-static double fill(const struct plan *plan, void *cache)
+static double fill(const struct plan *plan, struct tw_cache *cache)
 {
 	struct generator generator = {plan->seed};
 	struct random_key *keys = keys_create((size_t)plan->count, plan->seed);
@@ -291,9 +243,9 @@ static double fill(const struct plan *plan, void *cache)
 
 	keys_shuffle(keys, (size_t)plan->count, &generator);
 	for (int64_t i = 0; i < plan->count; i++) {
-		struct simple_value value = value_of(&keys[i], 0);
+		struct value value = value_of(&keys[i], 0);
 
-		plan->contender->set(cache, &keys[i], &value);
+		cache_set(cache, &keys[i], &value);
 	}
 	resident = process_resident() - resident;
 	free(keys);
@@ -303,16 +255,16 @@ static double fill(const struct plan *plan, void *cache)
 static void run_rates_trial(const void *argument, double *result)
 {
 	const struct plan *plan = argument;
-	void *cache = plan->contender->create(plan->count);
+	uint64_t limit = plan->contender->has_limit ? 2 * (uint64_t)plan->count : 0;
+	struct tw_cache *cache = open_cache(limit, plan->contender->policy);
 
 	result[BYTES] = fill(plan, cache);
 	stopwatch_sleep(SETTLING);
 	for (int i = 0; i < MIXES; i++)
 		result[i] = run_mix(plan, cache, &mixes[i]);
 	result[ONE_BY_ONE] = run_batches(plan, cache, false);
-	if (plan->contender->has_many)
-		result[AT_ONCE] = run_batches(plan, cache, true);
-	plan->contender->destroy(cache);
+	result[AT_ONCE] = run_batches(plan, cache, true);
+	tw_cache_destroy(cache);
 }
 
 static uint32_t *draw(const struct plan *plan)
@@ -347,8 +299,7 @@ static void run_rates(struct plan *plan, int64_t runs)
 	progress_wipe(&progress);
 	snprintf(head, sizeof(head), "Cache, %s entries: million calls a second",
 		 format_count(plan->count).characters);
-	figures_print_columns(head, columns, 2, true);
-	figures_print_columns(head, columns + 2, CONTENDERS - 2, false);
+	figures_print_columns(head, columns, CONTENDERS);
 	for (int i = 0; i < CONTENDERS; i++)
 		figures_destroy(columns[i]);
 	free(draws);
@@ -398,10 +349,10 @@ static const char *const kind_titles[KINDS] = {
 enum { MEDIAN, P9999, LONGEST, TOO_LONG_CALLS, CALL_MEASURES };
 
 static const struct measure call_measures[] = {
-	{"median_ns", "median: us", 1e-3, 2, false},
-	{"p9999_ns", "p99.99: us", 1e-3, 1, false},
-	{"longest_ns", "longest: us", 1e-3, 0, false},
-	{"too_long", "calls over 200 us", 1, 0, false},
+	{"median_ns", "median: us", 1e-3, 2},
+	{"p9999_ns", "p99.99: us", 1e-3, 1},
+	{"longest_ns", "longest: us", 1e-3, 0},
+	{"too_long", "calls over 200 us", 1, 0},
 	{0},
 };
 
@@ -426,7 +377,7 @@ static void call(const struct trial *trial, enum kind kind, int64_t number)
 	struct random_key key = key_of((uint64_t)number, trial->plan->seed);
 	struct tw_cache *cache = trial->cache;
 	const struct tw_cache_entry *entry;
-	struct simple_value value = {{0}};
+	struct value value = {{0}};
 
 	switch (kind) {
 	case FIRST_TOUCH:
@@ -527,7 +478,7 @@ static int visit(void *context, const struct tw_cache_entry *entry)
 static void expire_all(const struct trial *trial)
 {
 	int64_t due = stopwatch_now() + TW_SECOND / 2 + trial->plan->count * 3000;
-	struct simple_value value = {{0}};
+	struct value value = {{0}};
 
 	for (int64_t i = 0; i < trial->plan->count; i++) {
 		struct random_key key = key_of((uint64_t)i, trial->plan->seed);

@@ -69,9 +69,6 @@ FNR == 1 {
 
 END {
 	printf "%-46s %11s %11s %7s  %s\n", "", "base", "now", "better", "worst to best turn"
-	# This skips the baselines, which are not the library.
-	for (i = 1; i <= row_count; i++) {
-		if (rows[i] !~ / (go-zero|uthash_mutex) /)
-			compare(rows[i])
-	}
+	for (i = 1; i <= row_count; i++)
+		compare(rows[i])
 }

@@ -2,14 +2,13 @@
 /*
  * How many lookups hit?
  *
- * One thread replays a trace through a cache, and sets the keys that it misses. Without --folder
- * there are four traces, for a cache with room for a tenth of the keys that come again:
+ * One thread asks a cache for keys, and sets those that it misses. There is room for a tenth of the
+ * keys that come again, and the keys are drawn in four ways:
  * - keys by Zipf's law with exponent 0.99
  * - the same, and after each 70 % of a round 30 % are a scan of keys that never come again
  * - the same, with such keys mixed in
  * - a loop of 1.05 times the keys that fit
- * Their first half fills the cache, and the second is counted. The traces of a folder
- * (support/traces.h) are counted from the start, with room for 0.1, 1, 10 and 30 % of their keys.
+ * The first half fills the cache, and the second is counted.
  *
  * The baseline is exact LRU, simulated. Only the cache's columns vary from run to run, as its hash
  * has a random seed.
@@ -20,7 +19,6 @@
 #include "support/machine.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/traces.h"
 #include "support/zipf.h"
 
 #include <timingwheel/cache.h>
@@ -32,23 +30,22 @@
 
 #define ZIPF_EXPONENT 0.99
 
-enum { ROWS_MOST = 1024, LEAST_ENTRIES = 20 };
-
 enum { SIMULATED, LRU, S3FIFO, MEASURES };
 
 static const struct measure measures[] = {
-	{"simulated_lru_percent", "exact LRU, simulated", 1, 1, true},
-	{"lru_percent", "LRU", 1, 1, true},
-	{"s3fifo_percent", "S3-FIFO", 1, 1, true},
+	{"simulated_lru_percent", "exact LRU, simulated", 1, 1},
+	{"lru_percent", "LRU", 1, 1},
+	{"s3fifo_percent", "S3-FIFO", 1, 1},
 	{0},
 };
 
-/* Thousandths of a folder's keys that fit. */
-static const unsigned shares[] = {1, 10, 100, 300};
-
-static int64_t shards;
-static struct figures *rows[ROWS_MOST];
-static size_t row_count;
+/* Keys of a kind, in the order in which they are asked for; all are below `end`. */
+struct requests {
+	const char *title;
+	uint32_t *keys;
+	size_t count;
+	size_t end;
+};
 
 /* --- Exact LRU -------------------------------------------------------------------------------- */
 
@@ -80,19 +77,19 @@ static void lru_add(struct lru *lru, uint32_t key)
 	lru->count++;
 }
 
-static uint64_t simulate_lru(const struct trace *trace, uint64_t limit)
+static uint64_t simulate_lru(const struct requests *requests, uint64_t limit)
 {
-	size_t items = (size_t)trace->keys + 1;
+	size_t items = requests->end + 1;
 	struct lru lru = {process_allocate(items * sizeof(*lru.next)),
 			  process_allocate(items * sizeof(*lru.previous)),
-			  process_allocate(items * sizeof(*lru.is_in)), trace->keys, 0};
+			  process_allocate(items * sizeof(*lru.is_in)), (uint32_t)requests->end, 0};
 	uint64_t hits = 0;
 
 	lru.next[lru.head] = lru.previous[lru.head] = lru.head;
-	for (size_t i = 0; i < trace->length; i++) {
-		uint32_t key = trace->key[i];
+	for (size_t i = 0; i < requests->count; i++) {
+		uint32_t key = requests->keys[i];
 
-		hits += lru.is_in[key] && i >= trace->from;
+		hits += lru.is_in[key] && i >= requests->count / 2;
 		if (lru.is_in[key])
 			lru_remove(&lru, key);
 		else if (lru.count == limit)
@@ -120,67 +117,21 @@ static bool request(struct tw_cache *cache, uint32_t key)
 	return false;
 }
 
-static uint64_t replay(const struct trace *trace, uint64_t limit, enum tw_cache_policy policy)
+static uint64_t ask_all(const struct requests *requests, uint64_t limit,
+			enum tw_cache_policy policy)
 {
-	const struct tw_cache_options options = {
-		.max_entries = limit, .policy = policy, .shards = (unsigned)shards};
+	const struct tw_cache_options options = {.max_entries = limit, .policy = policy};
 	struct tw_cache *cache;
 	uint64_t hits = 0;
 
 	expect_ok(tw_cache_create(&cache, TW_FOREVER, &options), "tw_cache_create");
-	for (size_t i = 0; i < trace->length; i++)
-		hits += request(cache, trace->key[i]) && i >= trace->from;
+	for (size_t i = 0; i < requests->count; i++)
+		hits += request(cache, requests->keys[i]) && i >= requests->count / 2;
 	tw_cache_destroy(cache);
 	return hits;
 }
 
-/* --- Rows ------------------------------------------------------------------------------------- */
-
-static double percent(const struct trace *trace, uint64_t hits)
-{
-	return 100 * (double)hits / (double)(trace->length - trace->from);
-}
-
-static void run_row(const struct trace *trace, uint64_t limit)
-{
-	struct progress progress = progress_start(stderr, false);
-	char *title = process_allocate(128);
-	double result[MEASURES];
-
-	if (row_count == ROWS_MOST)
-		process_fail("more than %d rows", ROWS_MOST);
-	snprintf(title, 128, "%s, room for %s", trace->name,
-		 format_count((int64_t)limit).characters);
-	progress_show(&progress, "%s", title);
-	result[SIMULATED] = percent(trace, simulate_lru(trace, limit));
-	result[LRU] = percent(trace, replay(trace, limit, TW_POLICY_LRU));
-	result[S3FIFO] = percent(trace, replay(trace, limit, TW_POLICY_S3FIFO));
-	progress_wipe(&progress);
-	rows[row_count] = figures_create(title, title, measures);
-	figures_add(rows[row_count++], result);
-}
-
-static void run_folder(const char *folder)
-{
-	char **names;
-	size_t count = traces_find(folder, &names);
-
-	if (count == 0)
-		options_refuse("%s has no traces", folder);
-	for (size_t i = 0; i < count; i++) {
-		struct trace *trace = trace_read(folder, names[i]);
-
-		for (size_t k = 0; k < sizeof(shares) / sizeof(*shares); k++) {
-			if ((uint64_t)trace->keys * shares[k] / 1000 >= LEAST_ENTRIES)
-				run_row(trace, (uint64_t)trace->keys * shares[k] / 1000);
-		}
-		trace_destroy(trace);
-		free(names[i]);
-	}
-	free(names);
-}
-
-/* --- Traces that are made --------------------------------------------------------------------- */
+/* --- Kinds ------------------------------------------------------------------------------------ */
 
 enum kind { ZIPF, SCANS, ONCE, LOOP, KINDS };
 
@@ -200,34 +151,54 @@ static uint32_t draw(enum kind kind, int64_t keys, int64_t i, const struct zipf 
 	return (uint32_t)zipf_draw(zipf, generator);
 }
 
-static void run_kinds(int64_t keys, int64_t requests)
+static struct figures *run_kind(const struct requests *requests, uint64_t limit)
 {
+	struct figures *row = figures_create(requests->title, requests->title, measures);
+	double percent = 200 / (double)requests->count;
+	double result[MEASURES];
+
+	result[SIMULATED] = percent * (double)simulate_lru(requests, limit);
+	result[LRU] = percent * (double)ask_all(requests, limit, TW_POLICY_LRU);
+	result[S3FIFO] = percent * (double)ask_all(requests, limit, TW_POLICY_S3FIFO);
+	figures_add(row, result);
+	return row;
+}
+
+static void run_kinds(int64_t keys, int64_t count)
+{
+	struct progress progress = progress_start(stderr, false);
 	struct zipf *zipf = zipf_create((size_t)keys, ZIPF_EXPONENT);
+	struct requests requests = {NULL, process_allocate((size_t)count * sizeof(uint32_t)),
+				    (size_t)count, (size_t)(keys + count)};
+	struct figures *rows[KINDS];
+	char titles[KINDS][128];
 
 	for (enum kind kind = 0; kind < KINDS; kind++) {
-		uint32_t *accesses = process_allocate((size_t)requests * sizeof(*accesses));
 		struct generator generator = {1};
-		struct trace *trace;
 
-		for (int64_t i = 0; i < requests; i++)
-			accesses[i] = draw(kind, keys, i, zipf, &generator);
-		trace = trace_make(kind_titles[kind], accesses, (size_t)requests);
-		run_row(trace, (uint64_t)keys / 10);
-		trace_destroy(trace);
+		for (int64_t i = 0; i < count; i++)
+			requests.keys[i] = draw(kind, keys, i, zipf, &generator);
+		snprintf(titles[kind], sizeof(titles[kind]), "%s, room for %s", kind_titles[kind],
+			 format_count(keys / 10).characters);
+		requests.title = titles[kind];
+		progress_show(&progress, "%s", requests.title);
+		rows[kind] = run_kind(&requests, (uint64_t)keys / 10);
 	}
+	progress_wipe(&progress);
+	figures_print_rows("Cache: lookups that hit, percent", rows, KINDS);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		figures_destroy(rows[kind]);
 	zipf_destroy(zipf);
+	free(requests.keys);
 }
 
 int main(int argc, char **argv)
 {
 	int64_t keys = 1000000, requests = 10000000;
-	const char *folder = NULL, *csv_path = NULL;
+	const char *csv_path = NULL;
 	const struct program_option options[] = {
-		{"folder", OPTION_TEXT, &folder, .help = "folder of traces, NAME.u32"},
 		{"keys", OPTION_COUNT, &keys, 1000, 100000000, .help = "keys that come again"},
-		{"requests", OPTION_COUNT, &requests, 1000, 1000000000, .help = "of each trace"},
-		{"shards", OPTION_COUNT, &shards, 0, TW_CACHE_SHARDS_MAX,
-		 .help = "shards of the cache, 0 for its default"},
+		{"requests", OPTION_COUNT, &requests, 1000, 1000000000, .help = "of each kind"},
 		{"csv", OPTION_TEXT, &csv_path, .help = "the figures to this file"},
 		{0},
 	};
@@ -235,11 +206,7 @@ int main(int argc, char **argv)
 	options_parse(argc, argv, "How many lookups hit?", options);
 	figures_open(csv_path);
 	machine_print();
-	if (folder)
-		run_folder(folder);
-	else
-		run_kinds(keys, requests);
-	figures_print_rows("Cache: lookups that hit, percent", rows, row_count);
+	run_kinds(keys, requests);
 	figures_close();
 	return 0;
 }

@@ -23,7 +23,7 @@
 #include "support/fates.h"
 #include "support/figures.h"
 #include "support/format.h"
-#include "support/keys.h"
+#include "support/generator.h"
 #include "support/machine.h"
 #include "support/percentiles.h"
 #include "support/process.h"
@@ -65,13 +65,13 @@ static const struct {
 enum { CALM_P50, CALM_P99, CALM_MAX, LATE_P50, LATE_P99, LATE_MAX, AFTER };
 
 static const struct measure measures[] = {
-	{"calm_p50_ns", "beat late in the calm, p50: ms", 1e-6, 2, false},
-	{"calm_p99_ns", "p99", 1e-6, 2, false},
-	{"calm_max_ns", "max", 1e-6, 2, false},
-	{"late_p50_ns", "beat late under the load, p50: ms", 1e-6, 2, false},
-	{"late_p99_ns", "p99", 1e-6, 2, false},
-	{"late_max_ns", "max", 1e-6, 2, false},
-	{"over_after_ns", "over after: ms", 1e-6, 0, false},
+	{"calm_p50_ns", "beat late in the calm, p50: ms", 1e-6, 2},
+	{"calm_p99_ns", "p99", 1e-6, 2},
+	{"calm_max_ns", "max", 1e-6, 2},
+	{"late_p50_ns", "beat late under the load, p50: ms", 1e-6, 2},
+	{"late_p99_ns", "p99", 1e-6, 2},
+	{"late_max_ns", "max", 1e-6, 2},
+	{"over_after_ns", "over after: ms", 1e-6, 0},
 	{0},
 };
 
@@ -83,7 +83,6 @@ struct plan {
 	int64_t beat;
 	int64_t calm;
 	int64_t workers; /* 0 for inline */
-	bool keyed;
 	uint64_t seed;
 };
 
@@ -102,8 +101,7 @@ struct trial {
 	const struct plan *plan;
 	struct generator generator;
 	struct tw_wheel *wheel;
-	struct tw_timer *handles; /* either these or the keys */
-	struct random_key *keys;
+	struct tw_timer *handles;
 	uint32_t *order;
 	int64_t origin;     /* the first of the wheel's ticks */
 	int64_t first;      /* the first deadline */
@@ -179,13 +177,6 @@ static void on_run(void *argument)
 	fates_add(FATE_RAN);
 }
 
-static void on_expiry(void *context, const struct tw_task *task)
-{
-	(void)context;
-	(void)task;
-	fates_add(FATE_RAN);
-}
-
 static void on_drained(void *context, const struct tw_task *task)
 {
 	(void)context;
@@ -193,30 +184,17 @@ static void on_drained(void *context, const struct tw_task *task)
 	fates_add(FATE_DRAINED);
 }
 
-static void on_release(void *context, const struct tw_task *task, enum tw_reason reason)
-{
-	(void)context;
-	(void)task;
-	(void)reason;
-	fates_add(FATE_STOPPED);
-}
-
 static void open_wheel(struct trial *trial)
 {
 	const struct plan *plan = trial->plan;
 	const struct tw_options options = {
-		.release = plan->keyed ? on_release : NULL,
 		.workers = plan->workers ? (int)plan->workers : TW_WORKERS_INLINE,
 		.max_workers = (int)plan->workers,
 	};
 
-	if (plan->keyed)
-		trial->keys = keys_create((size_t)plan->count, plan->seed);
-	else
-		trial->handles = process_allocate((size_t)plan->count * sizeof(*trial->handles));
-	expect_ok(
-		tw_create(&trial->wheel, plan->interval, (size_t)plan->slots, on_expiry, &options),
-		"tw_create");
+	trial->handles = process_allocate((size_t)plan->count * sizeof(*trial->handles));
+	expect_ok(tw_create(&trial->wheel, plan->interval, (size_t)plan->slots, NULL, &options),
+		  "tw_create");
 	trial->origin = trial->wheel->owner.clock.ticks.origin;
 }
 
@@ -224,22 +202,12 @@ static void set(struct trial *trial, size_t i, int64_t deadline)
 {
 	tw_duration delay = deadline - tw_now(trial->wheel);
 
-	if (trial->keys)
-		expect_ok(tw_set_timer(trial->wheel, &trial->keys[i], sizeof(trial->keys[i]), NULL,
-				       delay),
-			  "tw_set_timer");
-	else
-		expect_ok(tw_after_func(trial->wheel, delay, on_run, NULL, &trial->handles[i]),
-			  "tw_after_func");
+	expect_ok(tw_after_func(trial->wheel, delay, on_run, NULL, &trial->handles[i]),
+		  "tw_after_func");
 }
 
 static void stop(struct trial *trial, size_t i)
 {
-	if (trial->keys) {
-		expect_ok(tw_remove_timer(trial->wheel, &trial->keys[i], sizeof(trial->keys[i])),
-			  "tw_remove_timer");
-		return;
-	}
 	expect_ok(tw_timer_stop(trial->wheel, trial->handles[i]), "tw_timer_stop");
 	fates_add(FATE_STOPPED);
 }
@@ -437,8 +405,6 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "time between two beats"},
 		{"calm", OPTION_SECONDS, &settings->plan.calm, NANOSECONDS_PER_SECOND / 10, MINUTE,
 		 .help = "how long to watch before the load"},
-		{"keyed", OPTION_FLAG, &settings->plan.keyed,
-		 .help = "timers with keys, not by handle"},
 		{"workers", OPTION_COUNT, &settings->plan.workers, 0, TW_WORKERS_MAX / 2,
 		 .help = "the wheel's workers; with 0 tasks run on the owner"},
 		FIGURES_OPTIONS(&settings->runs, &settings->csv_path),
@@ -456,11 +422,10 @@ static void print_all(const struct settings *settings, struct figures *const *ro
 	char head[256];
 
 	snprintf(head, sizeof(head),
-		 "A beat of %s beside %s timers %s, tick %s, %" PRId64 " slots; medians of %" PRId64
-		 " runs",
+		 "A beat of %s beside %s timers by handle, tick %s, %" PRId64
+		 " slots; medians of %" PRId64 " runs",
 		 format_duration(plan->beat).characters, format_count(plan->count).characters,
-		 plan->keyed ? "by key" : "by handle", format_duration(plan->interval).characters,
-		 plan->slots, settings->runs);
+		 format_duration(plan->interval).characters, plan->slots, settings->runs);
 	machine_print();
 	figures_print_rows(head, rows, count);
 }

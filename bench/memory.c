@@ -48,21 +48,21 @@ enum { SLOTS = 512, KEY_MOST = 1000, VALUE_MOST = 16384, SETS_A_LOOK = 4096 };
 enum { UNUSED, PEAK, FIRED, LATER, MAPPED, FIRST_FAULTS, LATER_FAULTS };
 
 static const struct measure wheel_measures[] = {
-	{"unused_bytes", "unused: KiB", 0x1p-10, 0, false},
-	{"peak_bytes", "all set: MiB", 0x1p-20, 1, false},
-	{"fired_bytes", "all fired: MiB", 0x1p-20, 1, false},
-	{"later_bytes", "10 s later: MiB", 0x1p-20, 1, false},
-	{"mapped_bytes", "address space when all are set: MiB", 0x1p-20, 1, false},
-	{"first_faults", "page faults of the first storm", 1, 0, false},
-	{"later_faults", "page faults of the last", 1, 0, false},
+	{"unused_bytes", "unused: KiB", 0x1p-10, 0},
+	{"peak_bytes", "all set: MiB", 0x1p-20, 1},
+	{"fired_bytes", "all fired: MiB", 0x1p-20, 1},
+	{"later_bytes", "10 s later: MiB", 0x1p-20, 1},
+	{"mapped_bytes", "address space when all are set: MiB", 0x1p-20, 1},
+	{"first_faults", "page faults of the first storm", 1, 0},
+	{"later_faults", "page faults of the last", 1, 0},
 	{0},
 };
 
 enum { MOST, MAY_BE };
 
 static const struct measure cache_measures[] = {
-	{"most_bytes", "at most: MiB", 0x1p-20, 1, false},
-	{"may_be_bytes", "bound: MiB", 0x1p-20, 1, false},
+	{"most_bytes", "at most: MiB", 0x1p-20, 1},
+	{"may_be_bytes", "bound: MiB", 0x1p-20, 1},
 	{0},
 };
 

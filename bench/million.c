@@ -4,9 +4,8 @@
  * never early, and how late, how fast and in how much memory?
  *
  * Each thread owns a share of the keys: it sets them all, moves the second of each four and removes
- * the fourth; with --set-only all of them fire as they were set. Every call and every value that
- * comes back is noted in a ledger, which is audited at the end. The rates include this bookkeeping;
- * timers.c measures without it.
+ * the fourth. Every call and every value that comes back is noted in a ledger, which is audited at
+ * the end. The rates include this bookkeeping; timers.c measures without it.
  */
 #include "support/expect.h"
 #include "support/format.h"
@@ -37,7 +36,6 @@ struct settings {
 	int64_t queue;
 	int64_t rate;
 	int64_t seed;
-	bool set_only;
 	bool quiet;
 };
 
@@ -207,20 +205,13 @@ static void print_costs(const struct job *job, const struct outcome *outcome)
 	       outcome->seconds);
 }
 
-static bool is_given(const struct settings *settings, enum setter_phase phase)
-{
-	return phase == SETTER_SET || !settings->set_only;
-}
-
 static void print_table(const struct job *job, const struct outcome *outcome)
 {
 	const struct tw_stats *stats = &outcome->stats;
 
 	printf("%-26s %12s %14s %10s %10s\n", "commands", "", "a second", "call p50", "call p99");
-	for (enum setter_phase phase = 0; phase < SETTER_PHASES; phase++) {
-		if (is_given(&job->settings, phase))
-			print_command(job, phase);
-	}
+	for (enum setter_phase phase = 0; phase < SETTER_PHASES; phase++)
+		print_command(job, phase);
 	printf("timers\n");
 	printf("  %-24s %12s\n", "armed", format_count((int64_t)stats->set).characters);
 	printf("  %-24s %12s (the others had fired before)\n", "moved",
@@ -329,7 +320,6 @@ static void parse(int argc, char **argv, struct settings *settings)
 		 .help = "commands that may wait"},
 		{"seed", OPTION_COUNT, &settings->seed, 0, INT64_C(1) << 53,
 		 .help = "for keys and delays"},
-		{"set-only", OPTION_FLAG, &settings->set_only, .help = "no moves, no removes"},
 		{"quiet", OPTION_FLAG, &settings->quiet, .help = "no progress, only the table"},
 		{0},
 	};
@@ -396,7 +386,6 @@ static void start(struct job *job)
 		.seed = (uint64_t)settings->seed,
 		.shortest_delay = shortest_delay(settings),
 		.longest_delay = settings->longest_delay,
-		.set_only = settings->set_only,
 		.witnesses = &job->witnesses,
 	};
 

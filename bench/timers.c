@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What does a timer cost, by key (--kind=key), by handle, and as an alarm?
+ * What does a timer cost, by key, by handle, and as an alarm?
  *
  * Threads divide a million timers and go through them at random, as fast as they can. A phase lasts
  * from the threads' start until the wheel has applied all their calls:
@@ -13,8 +13,7 @@
  * hour, and expire has all due in one tick. Processor time is that of the calling threads, and of
  * all others. Every run is a process of its own.
  *
- * The baseline of timers by key is go-zero's design in C (support/simple_wheel.h); the baseline of
- * the others is the library by key.
+ * The kinds take turns, and are each other's baseline. `make bench-peers` has other libraries.
  */
 #include "support/figures.h"
 #include "support/format.h"
@@ -22,7 +21,6 @@
 #include "support/machine.h"
 #include "support/process.h"
 #include "support/progress.h"
-#include "support/simple_wheel.h"
 #include "support/stopwatch.h"
 #include "support/ways.h"
 
@@ -34,7 +32,7 @@
 
 #define MINUTE (60 * NANOSECONDS_PER_SECOND)
 
-enum { NAME_MOST = 32, SLOW_COMMANDS = 500000 };
+enum { NAME_MOST = 32, KINDS = 3 };
 
 enum phase { FILL, AGAIN, SET, MOVE, LATER, STOP, PHASES };
 
@@ -65,35 +63,34 @@ enum {
 static char fill_title[64];
 
 static const struct measure measures[] = {
-	{"fill_per_second", fill_title, 1e-6, 2, true},
-	{"again_per_second", "set, key removed before", 1e-6, 2, true},
-	{"set_per_second", "set, existing key", 1e-6, 2, true},
-	{"move_per_second", "move, sooner or later", 1e-6, 2, true},
-	{"later_per_second", "move, later only", 1e-6, 2, true},
-	{"stop_per_second", "remove", 1e-6, 2, true},
-	{"fill_caller_ns", "set, new key: ns of the callers", 1, 0, false},
-	{"again_caller_ns", "set, key removed before: ns of the callers", 1, 0, false},
-	{"set_caller_ns", "set, existing key: ns of the callers", 1, 0, false},
-	{"move_caller_ns", "move, sooner or later: ns of the callers", 1, 0, false},
-	{"later_caller_ns", "move, later only: ns of the callers", 1, 0, false},
-	{"stop_caller_ns", "remove: ns of the callers", 1, 0, false},
-	{"fill_owner_ns", "set, new key: ns of the owner", 1, 0, false},
-	{"again_owner_ns", "set, key removed before: ns of the owner", 1, 0, false},
-	{"set_owner_ns", "set, existing key: ns of the owner", 1, 0, false},
-	{"move_owner_ns", "move, sooner or later: ns of the owner", 1, 0, false},
-	{"later_owner_ns", "move, later only: ns of the owner", 1, 0, false},
-	{"stop_owner_ns", "remove: ns of the owner", 1, 0, false},
-	{"bytes", "resident memory of a timer: bytes", 1, 0, false},
-	{"idle_cpu_percent", "idle, all an hour away: % of a core", 1, 4, false},
-	{"expire_ns", "all due in one tick, until all have run: ms", 1e-6, 0, false},
-	{"expire_cpu_ns", "all due in one tick: ns of all threads a timer", 1, 0, false},
+	{"fill_per_second", fill_title, 1e-6, 2},
+	{"again_per_second", "set, key removed before", 1e-6, 2},
+	{"set_per_second", "set, existing key", 1e-6, 2},
+	{"move_per_second", "move, sooner or later", 1e-6, 2},
+	{"later_per_second", "move, later only", 1e-6, 2},
+	{"stop_per_second", "remove", 1e-6, 2},
+	{"fill_caller_ns", "set, new key: ns of the callers", 1, 0},
+	{"again_caller_ns", "set, key removed before: ns of the callers", 1, 0},
+	{"set_caller_ns", "set, existing key: ns of the callers", 1, 0},
+	{"move_caller_ns", "move, sooner or later: ns of the callers", 1, 0},
+	{"later_caller_ns", "move, later only: ns of the callers", 1, 0},
+	{"stop_caller_ns", "remove: ns of the callers", 1, 0},
+	{"fill_owner_ns", "set, new key: ns of the owner", 1, 0},
+	{"again_owner_ns", "set, key removed before: ns of the owner", 1, 0},
+	{"set_owner_ns", "set, existing key: ns of the owner", 1, 0},
+	{"move_owner_ns", "move, sooner or later: ns of the owner", 1, 0},
+	{"later_owner_ns", "move, later only: ns of the owner", 1, 0},
+	{"stop_owner_ns", "remove: ns of the owner", 1, 0},
+	{"bytes", "resident memory of a timer: bytes", 1, 0},
+	{"idle_cpu_percent", "idle, all an hour away: % of a core", 1, 4},
+	{"expire_ns", "all due in one tick, until all have run: ms", 1e-6, 0},
+	{"expire_cpu_ns", "all due in one tick: ns of all threads a timer", 1, 0},
 	{0},
 };
 
 struct plan {
 	const struct way *way;
 	int64_t count;
-	int64_t commands; /* in a phase, except the fill */
 	int64_t threads;
 	int64_t interval;
 	int64_t slots;
@@ -235,7 +232,7 @@ static void run_commands(struct trial *trial, enum phase phase, size_t commands)
 		pthread_join(callers[i].thread, NULL);
 		own += callers[i].cpu_time;
 	}
-	trial->plan->way->flush(&trial->timers);
+	timers_flush(&trial->timers);
 	all += stopwatch_process_cpu();
 	trial->result[phase] = (double)commands / seconds_of(stopwatch_now() - start);
 	trial->result[CALLER_NS + phase] = (double)own / (double)commands;
@@ -247,13 +244,13 @@ static void run_commands(struct trial *trial, enum phase phase, size_t commands)
 static void run_phase(struct trial *trial, enum phase phase)
 {
 	const struct plan *plan = trial->plan;
-	size_t commands = (size_t)plan->commands;
+	size_t commands = (size_t)plan->count;
 	double kept[3] = {trial->result[STOP], trial->result[CALLER_NS + STOP],
 			  trial->result[OWNER_NS + STOP]};
 
 	shuffle_names(trial, (size_t)plan->count);
 	if (phase == AGAIN) {
-		commands = commands < (size_t)plan->count / 2 ? commands : (size_t)plan->count / 2;
+		commands /= 2;
 		run_commands(trial, STOP, commands);
 		for (int i = 0; i < 3; i++)
 			trial->result[i * PHASES + STOP] = kept[i];
@@ -276,13 +273,6 @@ static void timers_open(struct trial *trial)
 	plan->way->prepare(&trial->timers);
 }
 
-static void start_time(struct timers *timers)
-{
-	timers->way->create(timers);
-	if (timers->simple)
-		(void)simple_wheel_start(timers->simple);
-}
-
 static void run_phases(struct trial *trial)
 {
 	const struct plan *plan = trial->plan;
@@ -291,7 +281,7 @@ static void run_phases(struct trial *trial)
 	timers_open(trial);
 	shuffle_names(trial, (size_t)plan->count);
 	resident = process_resident_exact();
-	start_time(&trial->timers);
+	plan->way->create(&trial->timers);
 	run_commands(trial, FILL, (size_t)plan->count);
 	expect_pending(trial, plan->count);
 	trial->result[BYTES] = (double)(process_resident_exact() - resident) / (double)plan->count +
@@ -300,7 +290,7 @@ static void run_phases(struct trial *trial)
 		if (is_wanted(plan, (int)phase + 1) && (phase != SET || plan->way->set_again))
 			run_phase(trial, phase);
 	}
-	plan->way->destroy(&trial->timers);
+	timers_destroy(&trial->timers);
 }
 
 /* --- Wheels of their own ---------------------------------------------------------------------- */
@@ -311,11 +301,11 @@ static void run_idle(struct trial *trial)
 	int64_t cpu, start;
 
 	timers_open(trial);
-	start_time(timers);
+	timers->way->create(timers);
 	for (size_t i = 0; i < timers->count; i++)
 		timers->way->set(timers, name_at(timers, i),
 				 generator_range(&trial->generator, 60 * MINUTE, 61 * MINUTE));
-	timers->way->flush(timers);
+	timers_flush(timers);
 	/* The wheel now does the work that it deferred while it was busy. */
 	stopwatch_sleep(NANOSECONDS_PER_SECOND);
 	cpu = stopwatch_process_cpu();
@@ -323,7 +313,7 @@ static void run_idle(struct trial *trial)
 	stopwatch_sleep(trial->plan->idle);
 	trial->result[IDLE_PERCENT] =
 		100.0 * (double)(stopwatch_process_cpu() - cpu) / (double)(stopwatch_now() - start);
-	timers->way->destroy(timers);
+	timers_destroy(timers);
 }
 
 /* The time counts from the deadline, so up to a tick of it is waiting for the tick. */
@@ -334,16 +324,16 @@ static void run_expire(struct trial *trial)
 
 	timers_open(trial);
 	timers->way->create(timers);
-	due = timers->way->set_together(timers);
+	due = timers_set_together(timers);
 	stopwatch_sleep(due - stopwatch_now() - trial->plan->interval);
 	cpu = stopwatch_process_cpu();
 	/* All timers are due only at the end of the tick, so this waits until then. */
 	stopwatch_sleep(due - stopwatch_now() + trial->plan->interval);
-	timers->way->wait_fired(timers);
+	timers_wait_fired(timers);
 	trial->result[EXPIRE_NS] = (double)(stopwatch_now() - due);
 	trial->result[EXPIRE_CPU_NS] =
 		(double)(stopwatch_process_cpu() - cpu) / (double)timers->count;
-	timers->way->destroy(timers);
+	timers_destroy(timers);
 }
 
 static void run_trial(const void *argument, double *result)
@@ -361,38 +351,31 @@ static void run_trial(const void *argument, double *result)
 
 /* --- All runs --------------------------------------------------------------------------------- */
 
-/* The contenders take turns, so that a noisy time affects both. */
-static void run_all(const struct plan *plan, int64_t runs, const struct way *const ways[2],
-		    struct figures *const columns[2])
+static const struct {
+	const struct way *way;
+	const char *title;
+} kinds[KINDS] = {{&way_key, "by key"}, {&way_handle, "by handle"}, {&way_alarm, "alarms"}};
+
+/* The kinds take turns, so that a noisy time affects all. */
+static void run_all(const struct plan *plan, int64_t runs, const struct way *const *ways,
+		    struct figures *const *columns, int count)
 {
 	struct progress progress = progress_start(stderr, false);
 
-	for (int64_t run = 0; run < 2 * runs; run++) {
+	for (int64_t run = 0; run < count * runs; run++) {
 		struct plan own = *plan;
 
-		own.way = ways[run % 2];
-		own.seed += (uint64_t)run / 2;
-		/* A slow baseline has fewer commands, so that it doesn't take minutes. */
-		own.commands = own.count;
-		if (own.way == &way_go_zero && own.commands > SLOW_COMMANDS)
-			own.commands = SLOW_COMMANDS;
+		own.way = ways[run % count];
+		own.seed += (uint64_t)(run / count);
 		progress_show(&progress, "%s: run %" PRId64 " of %" PRId64, own.way->name,
-			      run / 2 + 1, runs);
-		figures_run(columns[run % 2], run_trial, &own);
+			      run / count + 1, runs);
+		figures_run(columns[run % count], run_trial, &own);
 	}
 	progress_wipe(&progress);
 }
 
-static const struct {
-	const struct way *ways[2];
-	const char *titles[2];
-} kinds[] = {
-	{{&way_key, &way_go_zero}, {"timingwheel", "go-zero's design in C"}},
-	{{&way_handle, &way_key}, {"by handle", "by key"}},
-	{{&way_alarm, &way_key}, {"alarms", "by key"}},
-};
-
-static void print_all(const struct plan *plan, int64_t runs, struct figures *const columns[2])
+static void print_all(const struct plan *plan, int64_t runs, struct figures *const *columns,
+		      size_t count)
 {
 	char head[256];
 
@@ -401,7 +384,7 @@ static void print_all(const struct plan *plan, int64_t runs, struct figures *con
 	snprintf(head, sizeof(head), "%s timers, tick %s, %s slots; medians of %" PRId64 " runs",
 		 format_count(plan->count).characters, format_duration(plan->interval).characters,
 		 format_count(plan->slots).characters, runs);
-	figures_print_columns(head, columns, 2, true);
+	figures_print_columns(head, columns, count);
 }
 
 int main(int argc, char **argv)
@@ -416,7 +399,8 @@ int main(int argc, char **argv)
 	int64_t runs = 5;
 	int kind = 0;
 	const struct program_option options[] = {
-		{"kind", OPTION_CHOICE, &kind, .choices = "key,handle,alarm", .help = "of timers"},
+		{"kind", OPTION_CHOICE, &kind, .choices = "all,key,handle,alarm",
+		 .help = "of timers"},
 		{"do", OPTION_CHOICE, &plan.what, .choices = WHAT_TO_DO, .help = "one thing alone"},
 		{"count", OPTION_COUNT, &plan.count, 1000, 200000000, .help = "timers"},
 		{"threads", OPTION_COUNT, &plan.threads, 1, 1000, .help = "threads that call"},
@@ -427,18 +411,23 @@ int main(int argc, char **argv)
 		FIGURES_OPTIONS(&runs, &csv_path),
 		{0},
 	};
-	struct figures *columns[2];
+	const struct way *ways[KINDS];
+	struct figures *columns[KINDS];
+	int count = 0;
 
 	options_parse(argc, argv, "What does a timer cost?", options);
 	figures_open(csv_path);
-	for (int i = 0; i < 2; i++)
-		columns[i] =
-			figures_create(kinds[kind].ways[i]->name, kinds[kind].titles[i], measures);
+	for (int i = 0; i < KINDS; i++) {
+		if (kind != 0 && kind != i + 1)
+			continue;
+		ways[count] = kinds[i].way;
+		columns[count++] = figures_create(kinds[i].way->name, kinds[i].title, measures);
+	}
 	machine_print();
-	run_all(&plan, runs, kinds[kind].ways, columns);
-	print_all(&plan, runs, columns);
+	run_all(&plan, runs, ways, columns, count);
+	print_all(&plan, runs, columns, (size_t)count);
 	figures_close();
-	for (int i = 0; i < 2; i++)
-		figures_destroy(columns[i]);
+	while (count > 0)
+		figures_destroy(columns[--count]);
 	return 0;
 }

@@ -92,7 +92,7 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-double figures_median(const struct figures *figures, size_t measure)
+static double median_of(const struct figures *figures, size_t measure)
 {
 	double values[FIGURES_RUNS];
 	size_t count = 0;
@@ -110,7 +110,7 @@ double figures_median(const struct figures *figures, size_t measure)
 static void print_cell(const struct figures *figures, size_t measure)
 {
 	const struct measure *how = &figures->measures[measure];
-	double median = figures_median(figures, measure);
+	double median = median_of(figures, measure);
 
 	if (isnan(median))
 		printf(" |");
@@ -129,41 +129,24 @@ static void print_rule(size_t columns)
 static bool was_measured(struct figures *const *all, size_t count, size_t measure)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!isnan(figures_median(all[i], measure)))
+		if (!isnan(median_of(all[i], measure)))
 			return true;
 	}
 	return false;
 }
 
-static void print_times_better(const struct figures *first, const struct figures *last,
-			       size_t measure)
-{
-	double ratio = figures_median(first, measure) / figures_median(last, measure);
-
-	if (!first->measures[measure].more_is_better)
-		ratio = 1 / ratio;
-	if (isfinite(ratio))
-		printf(" %.1f |", ratio);
-	else
-		printf(" |");
-}
-
-void figures_print_columns(const char *head, struct figures *const *all, size_t count,
-			   bool compares)
+void figures_print_columns(const char *head, struct figures *const *all, size_t count)
 {
 	printf("\n| %s |", head);
 	for (size_t i = 0; i < count; i++)
 		printf(" %s |", all[i]->title);
-	printf("%s", compares ? " times better |" : "");
-	print_rule(count + compares);
+	print_rule(count);
 	for (size_t measure = 0; measure < all[0]->measure_count; measure++) {
 		if (!was_measured(all, count, measure))
 			continue;
 		printf("| %s |", all[0]->measures[measure].title);
 		for (size_t i = 0; i < count; i++)
 			print_cell(all[i], measure);
-		if (compares)
-			print_times_better(all[0], all[count - 1], measure);
 		putchar('\n');
 	}
 	fflush(stdout);

@@ -4,12 +4,12 @@
  * printed as a table of Markdown, and each run's as rows of a CSV file.
  *
  *     static const struct measure measures[] = {
- *         {"set_per_second", "set: million a second", 1e-6, 2, true},
+ *         {"set_per_second", "set: million a second", 1e-6, 2},
  *         {0},
  *     };
  *     struct figures *ours = figures_create("timingwheel", "timingwheel", measures);
  *     figures_run(ours, run_trial, &plan);      (once a run)
- *     figures_print_columns("a million timers", (struct figures *[]){ours, theirs}, 2, true);
+ *     figures_print_columns("a million timers", (struct figures *[]){ours, theirs}, 2);
  *
  * A trial writes one double for each measure; what it does not write is left out of the tables.
  * Only one thread may call.
@@ -19,7 +19,6 @@
 
 #include "options.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { FIGURES_RUNS = 99, FIGURES_MEASURES = 64 };
@@ -29,7 +28,6 @@ struct measure {
 	const char *title; /* in the table, with the unit */
 	double factor;     /* from the trial's unit to the table's */
 	int decimals;
-	bool more_is_better;
 };
 
 /* These are rows of a bench's options: the number of runs, and where the figures of each go. */
@@ -59,15 +57,9 @@ void figures_add(struct figures *figures, const double *result);
 void figures_run(struct figures *figures, void (*trial)(const void *plan, double *result),
 		 const void *plan);
 
-/* Returns the median of the runs, NaN without any. */
-double figures_median(const struct figures *figures, size_t measure);
-
-/*
- * Prints a table with a column for each of `all`, which have the same measures, and a row for each
- * measure. If it compares, the last column is how many times better the first is than the last.
- */
-void figures_print_columns(const char *head, struct figures *const *all, size_t count,
-			   bool compares);
+/* Prints a table with a column for each of `all`, which have the same measures, and a row for each
+ * measure. */
+void figures_print_columns(const char *head, struct figures *const *all, size_t count);
 
 /* Prints a table with a row for each of `all`, and a column for each measure. */
 void figures_print_rows(const char *head, struct figures *const *all, size_t count);

@@ -130,13 +130,12 @@ static void run_share(struct setter *setter, enum setter_phase phase)
 {
 	static const size_t quarters[SETTER_PHASES] = {[SETTER_MOVE] = 1, [SETTER_REMOVE] = 3};
 	size_t stride = phase == SETTER_SET ? 1 : stride_of(setter->count);
-	bool set_only = setter->setters->plan.set_only;
 	tw_duration now = tw_now(setter->setters->wheel);
 
 	for (size_t i = 0; i < setter->count; i++) {
 		size_t index = i * stride % setter->count;
 
-		if (phase != SETTER_SET && (set_only || index % 4 != quarters[phase]))
+		if (phase != SETTER_SET && index % 4 != quarters[phase])
 			continue;
 		now = note_command(setter, phase, setter->first + index, now);
 		keep_pace(setter, phase);

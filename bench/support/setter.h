@@ -2,7 +2,7 @@
 /*
  * Setters are threads that share the keys of a wheel and make its commands, in three phases that
  * all begin together: each sets all of its share, moves the second of each four and removes the
- * fourth, or none of them. Every call is noted in the ledger, for an audit at the end.
+ * fourth. Every call is noted in the ledger, for an audit at the end.
  */
 #ifndef BENCH_SUPPORT_SETTER_H
 #define BENCH_SUPPORT_SETTER_H
@@ -12,7 +12,6 @@
 
 #include <timingwheel/timingwheel.h>
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum setter_phase { SETTER_SET, SETTER_MOVE, SETTER_REMOVE, SETTER_PHASES };
@@ -26,7 +25,6 @@ struct setters_plan {
 	uint64_t seed;
 	tw_duration shortest_delay;
 	tw_duration longest_delay;
-	bool set_only;
 	struct witnesses *witnesses; /* have wheel and ledger; notified after the last command */
 };
 

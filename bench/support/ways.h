@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ways are the kinds of timers that timers.c compares, behind one set of calls: the library's by
- * key, by handle, and alarms; and go-zero's design. A name is how a caller refers to a timer: a
- * key, a handle, or an alarm's address. Tasks only count. A call that fails ends the program.
+ * key, by handle, and alarms. A name is how a caller refers to a timer: a key, a handle, or an
+ * alarm's address. Tasks only count. A call that fails ends the program.
  */
 #ifndef BENCH_SUPPORT_WAYS_H
 #define BENCH_SUPPORT_WAYS_H
@@ -11,8 +11,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-struct simple_wheel;
 
 /* Timers are a wheel and the names of its timers. */
 struct timers {
@@ -23,7 +21,6 @@ struct timers {
 	uint64_t seed;
 	/* The way's calls set these. */
 	struct tw_wheel *wheel;
-	struct simple_wheel *simple;
 	char *names; /* name_size bytes each */
 	struct tw_alarm *alarms;
 };
@@ -35,26 +32,29 @@ struct way {
 	/* Creates the names, before anything is measured. */
 	void (*prepare)(struct timers *timers);
 	void (*create)(struct timers *timers);
-	void (*destroy)(struct timers *timers);
 	void (*set)(struct timers *timers, void *name, int64_t delay);
 	/* Sets a timer that is pending; NULL where this is a move. */
 	void (*set_again)(struct timers *timers, void *name, int64_t delay);
 	void (*move)(struct timers *timers, void *name, int64_t delay);
 	void (*stop)(struct timers *timers, void *name);
-	/* Waits until earlier calls have been applied. */
-	void (*flush)(struct timers *timers);
 	/* Returns how many are set; NULL for alarms, which are not counted. */
 	int64_t (*pending)(struct timers *timers);
-	/* Sets all timers of a new wheel for one tick. Returns its time on the stopwatch. */
-	int64_t (*set_together)(struct timers *timers);
-	/* Waits, after that time, until the task of each has run. */
-	void (*wait_fired)(struct timers *timers);
 };
 
 extern const struct way way_key;
 extern const struct way way_handle;
 extern const struct way way_alarm;
-extern const struct way way_go_zero;
+
+void timers_destroy(struct timers *timers);
+
+/* Waits until earlier calls have been applied. */
+void timers_flush(struct timers *timers);
+
+/* Sets all timers of a new wheel for one tick. Returns its time on the stopwatch. */
+int64_t timers_set_together(struct timers *timers);
+
+/* Waits, after that time, until the task of each has run. */
+void timers_wait_fired(struct timers *timers);
 
 static inline void *name_at(const struct timers *timers, size_t i)
 {

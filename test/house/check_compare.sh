@@ -35,7 +35,6 @@ done
 	echo contender,run,measure,value
 	echo levels,1,set_per_second,\$(($2 * n))
 	echo levels,1,call_ns,$3
-	echo go-zero,1,call_ns,$3
 	echo $4
 } >"\$csv"
 END
@@ -84,7 +83,7 @@ says "$base has no bench gone: left out"
 # The rate is twice as high, and the time twice as long, in turns 2 to 4; turn 1 does not count.
 says 'pace levels set_per_second 3000 6000 2.000 2.000 to 2.000 *'
 says 'pace levels call_ns 50 100 0.500 0.500 to 0.500 *'
-if grep -E 'old_ns|new_ns|go-zero' said; then
+if grep -E 'old_ns|new_ns' said; then
 	echo "compares what is not to be compared"
 	exit 1
 fi

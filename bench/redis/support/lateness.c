@@ -24,12 +24,12 @@
 enum { P50, P99, MAX, BUSY, EARLY, TWICE };
 
 static const struct measure measures[] = {
-	{"p50_ms", "late p50: ms", 1, 1, false},
-	{"p99_ms", "p99", 1, 1, false},
-	{"max_ms", "max", 1, 1, false},
-	{"busy_percent", "Redis: % of a core", 1, 0, false},
-	{"early", "early", 1, 0, false},
-	{"twice", "run twice", 1, 0, false},
+	{"p50_ms", "late p50: ms", 1, 1},
+	{"p99_ms", "p99", 1, 1},
+	{"max_ms", "max", 1, 1},
+	{"busy_percent", "Redis: % of a core", 1, 0},
+	{"early", "early", 1, 0},
+	{"twice", "run twice", 1, 0},
 	{0},
 };
 

@@ -20,12 +20,12 @@ enum { HOURS = 10 };
 enum { BYTES, CLAIM_P50, CLAIM_P99, ACK_P50, ACK_P99, IDLE_CALLS };
 
 static const struct measure measures[] = {
-	{"bytes", "the server's bytes for each", 1, 0, false},
-	{"claim_p50_ns", "claiming 100 of them, p50: ms", 1e-6, 2, false},
-	{"claim_p99_ns", "its p99: ms", 1e-6, 2, false},
-	{"ack_p50_ns", "acknowledging 100, p50: ms", 1e-6, 2, false},
-	{"ack_p99_ns", "its p99: ms", 1e-6, 2, false},
-	{"idle_calls", "script calls of an idle worker: a second", 1, 2, false},
+	{"bytes", "the server's bytes for each", 1, 0},
+	{"claim_p50_ns", "claiming 100 of them, p50: ms", 1e-6, 2},
+	{"claim_p99_ns", "its p99: ms", 1e-6, 2},
+	{"ack_p50_ns", "acknowledging 100, p50: ms", 1e-6, 2},
+	{"ack_p99_ns", "its p99: ms", 1e-6, 2},
+	{"idle_calls", "script calls of an idle worker: a second", 1, 2},
 	{0},
 };
 
@@ -120,6 +120,6 @@ void ask_pending(const struct settings *settings)
 
 	snprintf(head, sizeof(head), "%s pending tasks, no file",
 		 format_count(settings->pending).characters);
-	figures_print_columns(head, &figures, 1, false);
+	figures_print_columns(head, &figures, 1);
 	figures_destroy(figures);
 }
