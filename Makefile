@@ -102,7 +102,7 @@ BENCH_OBJECTS := $(call objects,bench/*.c)
 BENCH_SUPPORT := $(call objects,bench/support/*.c)
 LIBS := $(addprefix $(BUILD)/,$(STATIC_LIB) $(SHARED_LIB) $(SONAME) $(LINK_NAME))
 
-PACKAGES := uthash-dev libcmocka-dev pkg-config g++ gnuplot-nox tzdata mandoc
+PACKAGES := uthash-dev libcmocka-dev pkg-config g++ tzdata mandoc
 include src/redis/redis.mk
 
 # A test is a file of cases. The program that has them is that of the folder, or the test's own.
@@ -273,7 +273,7 @@ CI_PACKAGES += clang clang-19 clang-format lld llvm gcc-s390x-linux-gnu \
 	libc6-dev-s390x-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu \
 	libc6-dev-i386-cross abigail-tools build-essential cmake debhelper lintian locales gcovr \
 	musl-tools python3 qemu-user-static meson systemtap-sdt-dev unzip zip
-deps: ## install what build, tests and plots need (Debian; nothing if it is all there)
+deps: ## install what build and tests need (Debian; nothing if it is all there)
 	@missing=; for package in $(PACKAGES) \
 		$(if $(filter deps-ci,$(MAKECMDGOALS)),$(CI_PACKAGES)); do \
 		dpkg -s $$package 2>/dev/null | grep -q '^Status: .* installed$$' || \
