@@ -7,7 +7,7 @@
 #
 #     bench/peers/run.sh [--quick]        small counts, one round
 #
-# ROUNDS is the number of rounds, 3 if not given; one takes about three minutes.
+# ROUNDS is the number of rounds, 3 if not given; one takes about five minutes.
 set -eu
 
 rounds=${ROUNDS:-3} count=1000000

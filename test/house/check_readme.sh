@@ -23,13 +23,13 @@ test "$size" -le 10240 || complain "README.md has $size bytes, more than 10 KB"
 figures=$(sed -n '/^<!-- figures/,/^<!-- \/figures/{/^| [^|].*[0-9] |$/p}' README.md)
 test -n "$figures" || complain "README.md has no figures"
 while read -r line; do
-	grep -qxF -e "$line" bench/results/summary.md bench/results/redis.md ||
+	grep -qxF -e "$line" bench/results/[!R]*.md ||
 		complain "no line of bench/results: $line (make bench ARGS=--update makes others)"
 done <<END
 $figures
 END
 
-for page in summary redis; do
+for page in summary redis peers; do
 	grep -qE 'commit [0-9a-f]{7,}' "bench/results/$page.md" ||
 		complain "$page.md does not say its commit"
 	grep -qE '20[0-9]{2}-[01][0-9]-[0-3][0-9]' "bench/results/$page.md" ||
