@@ -12,9 +12,9 @@
 #
 # `*` stands for any text within a line, and a line `...` for any lines. A command without lines may
 # print anything. A line that begins with "> " continues a command; comments begin with "#"; empty
-# lines do not count. Commands share this script's shell, whose variables they leave alone: at, cases,
-# command, file, line, log, name, number, processes, status, title and wanted. They have $folder, where
-# they may write, and these besides the program's:
+# lines do not count. Commands share this script's shell and leave its variables alone: at, cases,
+# command, file, line, log, name, number, processes, status, title and wanted. They have $folder,
+# where they may write, and these besides the program's:
 #
 #     twr              the program of this build, with a Redis of this transcript's
 #     redis COMMAND    asks that Redis
