@@ -12,7 +12,6 @@ static const struct {
 	{TW_EXISTS, EXIT_NOT_DONE, "the key is already in use"},
 	{TW_RUNNING, EXIT_NOT_DONE, "a worker has the task on lease"},
 	{TW_INVALID, EXIT_USAGE, NULL},
-	{TW_FULL, EXIT_USAGE, NULL},
 	{TW_REDIS_BAD_DATA, EXIT_BAD_DATA, NULL},
 	{TW_REDIS_UNREACHABLE, EXIT_UNREACHABLE, NULL},
 	{TW_REDIS_UNFIT, EXIT_UNREACHABLE, NULL},

@@ -484,19 +484,6 @@ static enum tw_status greeting_read(struct connection *connection, const struct 
 	return status;
 }
 
-static enum tw_status connection_greet(struct connection *connection,
-				       const struct settings *settings, bool sentinel,
-				       struct tw_redis_error *error)
-{
-	bool wanted[GREETINGS] = {false};
-
-	greeting_write(connection, settings, sentinel, wanted);
-	if ((connection->output.size || connection->output.failed) &&
-	    !connection_write(connection, error))
-		return error->status;
-	return greeting_read(connection, settings, wanted, error);
-}
-
 /* Connects without a greeting. */
 static enum tw_status connection_begin(struct connection *connection,
 				       const struct settings *settings,
@@ -522,9 +509,15 @@ enum tw_status connection_open(struct connection *connection, const struct setti
 			       struct tw_redis_error *error)
 {
 	enum tw_status status = connection_begin(connection, settings, address, error);
+	const struct buffer *output = &connection->output;
+	bool wanted[GREETINGS] = {false};
 
 	if (status == TW_OK)
-		status = connection_greet(connection, settings, sentinel, error);
+		greeting_write(connection, settings, sentinel, wanted);
+	if ((output->size || output->failed) && !connection_write(connection, error))
+		status = error->status;
+	if (status == TW_OK)
+		status = greeting_read(connection, settings, wanted, error);
 	if (status != TW_OK)
 		connection_close(connection);
 	return status;

@@ -134,27 +134,24 @@ static bool hints_connect(struct hints *hints)
 	return false;
 }
 
-/* Finds the place of the channel. Returns false if it is none of ours. */
-static bool place_find(const struct hints *hints, const char *channel, size_t *place)
-{
-	for (*place = 0; *place < hints->count; ++*place)
-		if (!strcmp(channel, hints->spaces[*place]->space.channel))
-			return true;
-	return false;
-}
-
-/* Reads ["message", channel, "SHARD MICROSECONDS"]. */
+/* Reads ["message", channel, "SHARD MICROSECONDS"]. Returns false if it is no hint of ours. */
 static bool message_read(const struct hints *hints, const redisReply *reply, struct hint *hint)
 {
+	size_t place = 0;
 	long long wait_us;
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
 	    reply->element[1]->type != REDIS_REPLY_STRING ||
-	    reply->element[2]->type != REDIS_REPLY_STRING ||
-	    !place_find(hints, reply->element[1]->str, &hint->place) ||
+	    reply->element[2]->type != REDIS_REPLY_STRING)
+		return false;
+	while (place < hints->count &&
+	       strcmp(reply->element[1]->str, hints->spaces[place]->space.channel) != 0)
+		place++;
+	if (place == hints->count ||
 	    sscanf(reply->element[2]->str, "%u %lld", &hint->shard, &wait_us) != 2 || wait_us < 0 ||
 	    wait_us > TW_HOUR / TW_MICROSECOND)
 		return false;
+	hint->place = place;
 	hint->wait = wait_us * TW_MICROSECOND;
 	return true;
 }
