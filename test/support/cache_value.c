@@ -37,16 +37,22 @@ size_t checked_value_size(uint64_t key, uint64_t version)
 	       mixed % (mixed >> 60 ? 90 : CHECKED_VALUE_MOST - CHECKED_VALUE_LEAST);
 }
 
-size_t checked_value_write(unsigned char *value, uint64_t key, uint64_t version)
+void checked_value_fill(unsigned char *value, uint64_t key, uint64_t version, size_t size)
 {
-	struct head head = {.key = key, .version = version};
+	struct head head = {.key = key, .version = version, .size = size};
 
-	head.size = checked_value_size(key, version);
-	for (size_t i = sizeof(head); i < head.size; i++)
+	for (size_t i = sizeof(head); i < size; i++)
 		value[i] = (unsigned char)(mix(version) + i);
 	head.checksum = checksum_of(&head, value + sizeof(head));
 	memcpy(value, &head, sizeof(head));
-	return head.size;
+}
+
+size_t checked_value_write(unsigned char *value, uint64_t key, uint64_t version)
+{
+	size_t size = checked_value_size(key, version);
+
+	checked_value_fill(value, key, version, size);
+	return size;
 }
 
 bool checked_value_is_sound(const void *value, size_t size, uint64_t key, uint64_t *version)

@@ -3,15 +3,9 @@
 
 #include "checks.h"
 #include "support/cache_calls.h"
+#include "support/cache_value.h"
 
 #include <string.h>
-
-/* A value begins with a head, from which the rest is filled. */
-struct value_head {
-	uint64_t number;
-	uint64_t sequence;
-	uint64_t size;
-};
 
 /* ---- Values ---- */
 
@@ -19,29 +13,19 @@ static void value_fill(struct cache_use *use, unsigned char *value, uint64_t num
 {
 	/* relaxed: unique is enough */
 	uint64_t sequence = atomic_fetch_add_explicit(&use->sequence, 1, memory_order_relaxed);
-	struct value_head head = {number, sequence, size};
 
-	memcpy(value, &head, sizeof(head));
-	memset(value + sizeof(head), (int)(scramble(number + sequence) & 0xff),
-	       size - sizeof(head));
+	checked_value_fill(value, number, sequence, size);
 }
 
 void cache_use_judge(struct cache_use *use, const struct tw_cache_entry *entry, tw_duration asked)
 {
-	struct value_head head;
 	uint64_t number;
+	uint64_t sequence;
 	size_t size;
-	const unsigned char *value = tw_cache_entry_value(entry, &size);
-	unsigned char filling;
+	const void *value = tw_cache_entry_value(entry, &size);
 
 	memcpy(&number, tw_cache_entry_key(entry, NULL), sizeof(number));
-	memcpy(&head, value, sizeof(head));
-	filling = (unsigned char)(scramble(number + head.sequence) & 0xff);
-	if (size < sizeof(head) || head.number != number || head.size != size)
-		atomic_fetch_add(&use->wrong, 1);
-	else if (size > sizeof(head) &&
-		 (value[sizeof(head)] != filling || value[size - 1] != filling ||
-		  value[(sizeof(head) + size) / 2] != filling))
+	if (!checked_value_is_sound(value, size, number, &sequence))
 		atomic_fetch_add(&use->wrong, 1);
 	if (asked != 0 && tw_cache_entry_deadline(entry) <= asked)
 		atomic_fetch_add(&use->expired, 1);
@@ -65,7 +49,7 @@ static size_t draw_size(struct cache_use *use, struct generator *generator)
 	default:
 		break;
 	}
-	return (size_t)generator_range(generator, sizeof(struct value_head), most);
+	return (size_t)generator_range(generator, CHECKED_VALUE_LEAST, most);
 }
 
 /* ---- What a thread does ---- */

@@ -195,8 +195,9 @@ static void change_a_cache(struct disturber *disturber)
 	struct cache_use *use = draw_cache(disturber);
 	enum tw_status status = TW_OK;
 
+	/* First, as 0 is the size of no value. */
+	atomic_store(&use->size, (uint64_t)generator_range(generator, 40, 3000));
 	atomic_store(&use->sizes, (uint32_t)generator_range(generator, 0, SIZES));
-	atomic_store(&use->size, (uint64_t)generator_range(generator, 30, 3000));
 	if (generator_range(generator, 0, 4) == 0)
 		status = tw_cache_clear(use->cache);
 	else if (generator_range(generator, 0, 3) == 0)

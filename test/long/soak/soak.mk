@@ -4,7 +4,8 @@
 
 SOAK_BUILD := $(BUILD)/test/long/soak
 SOAK_OBJECTS := $(call objects,test/long/soak/*.c)
-SOAK_SUPPORT := $(call objects,test/model/wheel_*.c test/support/random.c)
+SOAK_SUPPORT := $(call objects,test/model/wheel_*.c test/support/cache_value.c \
+	test/support/random.c)
 
 .PHONY: soak
 
