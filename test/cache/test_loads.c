@@ -69,18 +69,10 @@ CACHE_SCRIPT(inline_and_threads, failed_load_leaves_what_was_set_meanwhile, TW_H
 CACHE_SCRIPT(inline_and_threads, absence_leaves_what_was_set_meanwhile, TW_HOUR, FAILS("NOT_FOUND"),
 	     .negative_expire = TW_MINUTE)
 
-CACHED(inline_and_threads, value_too_heavy_is_given_and_not_kept, TW_HOUR, .max_bytes = 120)
-{
-	struct source source;
-
-	source_open(&source, "heavier than the limit in bytes");
-	assert_taken(recorder, "key", &source, "heavier than the limit in bytes");
-	assert_holds_none(recorder, "key");
-	source.value = "light";
-	assert_taken(recorder, "key", &source, "light");
-	assert_holds(recorder, "key", "light");
-	assert_int_equal(cache_stats(recorder).bytes, cache_weight(3, 5));
-}
+CACHE_SCRIPT(inline_and_threads, value_too_heavy_is_given_and_not_kept, TW_HOUR,
+	     "source 'heavier than the limit in bytes'; take key = heavier than the limit in bytes;"
+	     "get key = NOT_FOUND; source light; take key = light; get key = light",
+	     .max_bytes = 120)
 
 CACHE_SCRIPT(
 	inline_and_threads, absence_is_kept_for_its_own_time, TW_HOUR,

@@ -30,6 +30,10 @@ CACHE_SCRIPT(inline_and_threads, entry_past_its_deadline_always_has_expired, TW_
 CACHE_SCRIPT(inline_and_threads, destroy_reports_every_entry_as_shutdown, TW_HOUR,
 	     "set past past 1.2; set left left; pass 1.5; destroy -> past:shutdown left:shutdown")
 
+CACHE_SCRIPT(inline_and_threads, destroy_reports_all_though_the_wheel_is_stopped, TW_HOUR,
+	     "letters abcd; delete a; wheel_stop; delete b;"
+	     "destroy -> a:explicit b:explicit c:shutdown d:shutdown")
+
 /* Sets every entry again under another key, up to ten. */
 static void set_again(struct cache_recorder *recorder, const struct tw_cache_entry *entry,
 		      enum tw_cache_cause cause)
@@ -169,21 +173,6 @@ CACHED(inline_and_threads, two_caches_share_a_wheel_and_one_is_destroyed, 10 * I
 	cache_pass(recorder, 2 * INTERVAL);
 	assert_int_equal(times_removed(recorder, "one"), 500);
 	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPIRED), 500);
-}
-
-CACHED(inline_and_threads, destroy_reports_all_though_the_wheel_is_stopped, TW_HOUR)
-{
-	for (int i = 0; i < 300; i++)
-		assert_status(tw_cache_set(recorder->cache, &i, sizeof(i), "value", 5), TW_OK);
-	for (int i = 0; i < 100; i++)
-		assert_status(tw_cache_delete(recorder->cache, &i, sizeof(i)), TW_OK);
-	assert_status(tw_stop(recorder->wheel), TW_OK);
-	assert_status(tw_cache_delete(recorder->cache, &(int){200}, sizeof(int)), TW_OK);
-	tw_cache_destroy(recorder->cache);
-	recorder->cache = NULL;
-	assert_int_equal(removal_count(recorder), 300);
-	assert_int_equal(removal_count_of(recorder, TW_CAUSE_EXPLICIT), 101);
-	assert_int_equal(removal_count_of(recorder, TW_CAUSE_SHUTDOWN), 199);
 }
 
 /* These tasks take a while and set themselves again, as a job must wait in the pool's queue. */

@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "support/death.h"
 #include "support/recorder.h"
 
 #include <linux/filter.h>
@@ -158,16 +159,6 @@ TEST(with_threads, child_that_returns_from_the_start_of_a_thread_ends)
 
 /* ---- Calls in the child ---- */
 
-static void child_answers_0(pid_t child)
-{
-	int exit_status;
-
-	assert_int_not_equal(child, -1);
-	assert_int_equal(waitpid(child, &exit_status, 0), child);
-	assert_true(WIFEXITED(exit_status));
-	assert_int_equal(WEXITSTATUS(exit_status), 0);
-}
-
 /* Returns whether the calls say that the wheel is closed, in the child. */
 static bool wheel_is_left_behind(struct tw_wheel *wheel)
 {
@@ -178,18 +169,23 @@ static bool wheel_is_left_behind(struct tw_wheel *wheel)
 	       tw_fd(wheel) == -1;
 }
 
-/* Runs in the child. Returns 0, or the number of the step that failed. */
-static int leave_and_make_another(struct recorder *recorder, const struct variant *variant)
+static int leave_behind(void *wheel)
 {
+	return !wheel_is_left_behind(wheel);
+}
+
+/* Runs in the grandchild. Returns 0, or the number of the step that failed. */
+static int leave_and_make_another(void *argument)
+{
+	struct recorder *recorder = argument;
 	struct recorder *own;
 
-	die_where_it_hangs();
 	if (!wheel_is_left_behind(recorder->wheel))
 		return 1;
 	if (tw_destroy(recorder->wheel) != TW_CLOSED || times_returned(recorder, 1) != 0 ||
 	    !wheel_is_left_behind(recorder->wheel))
 		return 2;
-	own = recorder_open(variant, 10);
+	own = recorder_open(recorder->variant, 10);
 	set_timer(own, "a", 1, INTERVAL);
 	pass_ticks(own, 1);
 	if (times_returned(own, 1) != 1)
@@ -198,42 +194,32 @@ static int leave_and_make_another(struct recorder *recorder, const struct varian
 	return 0;
 }
 
+static int leave_to_a_child(void *recorder)
+{
+	return !child_ends_well(leave_and_make_another, recorder);
+}
+
 TEST(everywhere, wheel_is_closed_in_a_grandchild_too_which_can_make_another)
 {
 	struct recorder *recorder;
-	int exit_status;
-	pid_t child;
 
 	if (!TEST_CAN_FORK)
 		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	set_timer(recorder, "a", 1, INTERVAL);
-	child = fork();
-	if (child == 0) {
-		child = fork();
-		if (child == 0)
-			_exit(leave_and_make_another(recorder, *state));
-		_exit(waitpid(child, &exit_status, 0) != child || exit_status != 0);
-	}
-	child_answers_0(child);
+	assert_true(child_ends_well(leave_to_a_child, recorder));
 	recorder_close(recorder);
 }
 
 TEST(everywhere, stopped_wheel_is_left_behind_in_a_child_too)
 {
 	struct recorder *recorder;
-	pid_t child;
 
 	if (!TEST_CAN_FORK)
 		TEST_SKIP("a fork is tried without the thread sanitizer");
 	recorder = recorder_open(*state, 10);
 	stop_wheel(recorder);
-	child = fork();
-	if (child == 0) {
-		die_where_it_hangs();
-		_exit(!wheel_is_left_behind(recorder->wheel));
-	}
-	child_answers_0(child);
+	assert_true(child_ends_well(leave_behind, recorder->wheel));
 	assert_status(tw_wait_idle(recorder->wheel), TW_OK);
 	recorder_close(recorder);
 }
@@ -252,39 +238,25 @@ static bool deny_advice(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* Runs in a child. Returns 0, or the number of the step that failed. */
-static int make_wheel_and_fork(void)
+static int make_wheel_and_fork(void *argument)
 {
 	struct tw_wheel *wheel;
-	int exit_status;
-	pid_t child;
+	bool is_left_behind;
 
-	die_where_it_hangs();
+	(void)argument;
 	if (!deny_advice() || tw_create(&wheel, TW_MILLISECOND, 10, ignore_task, NULL) != TW_OK)
 		return 1;
-	child = fork();
-	if (child == 0) {
-		die_where_it_hangs();
-		_exit(tw_set_timer(wheel, "a", 1, NULL, TW_HOUR) != TW_CLOSED ||
-		      tw_flush(wheel) != TW_CLOSED);
-	}
-	if (waitpid(child, &exit_status, 0) != child || exit_status != 0)
-		return 2;
+	is_left_behind = child_ends_well(leave_behind, wheel);
 	tw_destroy(wheel);
-	return 0;
+	return !is_left_behind;
 }
 
 TEST(once, wheel_is_closed_in_a_child_also_where_madvise_is_denied)
 {
-	pid_t child;
-
 	if (!TEST_CAN_FORK || TEST_IS_EMULATED)
 		TEST_SKIP(
 			"a fork is tried without the thread sanitizer, a filter without emulators");
-	child = fork();
-	if (child == 0)
-		_exit(make_wheel_and_fork());
-	child_answers_0(child);
+	assert_true(child_ends_well(make_wheel_and_fork, NULL));
 }
 
 static atomic_bool threads_end;
@@ -303,11 +275,11 @@ static void *open_and_close_callers(void *argument)
 	return argument;
 }
 
-static int use_a_cache(void)
+static int use_a_cache(void *argument)
 {
 	struct tw_cache *cache;
 
-	die_where_it_hangs();
+	(void)argument;
 	if (tw_cache_create(&cache, TW_SECOND, NULL) != TW_OK)
 		return 1;
 	if (tw_cache_set(cache, "key", 3, "value", 5) != TW_OK)
@@ -326,17 +298,8 @@ TEST(once, child_can_make_a_cache_whatever_other_threads_did_at_the_fork)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close_callers, NULL),
 				 0);
-	for (int i = 0; i < TEST_SHARE_OF(100); i++) {
-		pid_t child = fork();
-		int exit_status;
-
-		assert_int_not_equal(child, -1);
-		if (child == 0)
-			_exit(use_a_cache());
-		assert_int_equal(waitpid(child, &exit_status, 0), child);
-		assert_true(WIFEXITED(exit_status));
-		assert_int_equal(WEXITSTATUS(exit_status), 0);
-	}
+	for (int i = 0; i < TEST_SHARE_OF(100); i++)
+		assert_true(child_ends_well(use_a_cache, NULL));
 	atomic_store(&threads_end, true);
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);

@@ -44,3 +44,15 @@ void assert_dies(void (*run)(void *argument), void *argument, const char *messag
 	assert_int_equal(WTERMSIG(status), SIGABRT);
 	assert_non_null(strstr(written, message));
 }
+
+bool child_ends_well(int (*run)(void *argument), void *argument)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		alarm(60);
+		_exit(run(argument));
+	}
+	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
