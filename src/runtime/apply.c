@@ -17,11 +17,6 @@ enum { COMMANDS_A_WALK = 256 }; /* a step of a walk takes at most as long as thi
 _Static_assert((int)COMMAND_KEY_INLINE <= (int)TIMER_SMALL_KEY,
 	       "a key that travels in a cell fits a timer of the first size class");
 
-static const void *command_key(const struct command *command)
-{
-	return command->key_size > COMMAND_KEY_INLINE ? command->timer->hh.key : command->key;
-}
-
 /* A guess is the timer that a command's key probably has, or NULL, and the index's removals when it
  * was found. */
 struct guess {
@@ -32,7 +27,8 @@ struct guess {
 static INLINED struct keyed_timer *owner_find(struct owner *owner, const struct command *command,
 					      struct guess guess)
 {
-	const void *key = command_key(command);
+	const void *key =
+		command->key_size > COMMAND_KEY_INLINE ? command->timer->hh.key : command->key;
 
 	if (guess.timer && timer_index_confirms(&owner->pending.index, key, command->key_size,
 						command->hash, guess.timer, guess.removals))
@@ -73,14 +69,8 @@ static void owner_replace(struct owner *owner, struct keyed_timer *old, struct k
 	owner_renew(owner, old, value, deadline);
 }
 
-/* Arms the timer, or replaces the value that its key has. */
-static void owner_arm(struct owner *owner, struct keyed_timer *timer, struct keyed_timer *old)
+static void owner_arm(struct owner *owner, struct keyed_timer *timer)
 {
-	if (old) {
-		counter_add_ordered(&owner->out.counts.replaced, 1);
-		owner_replace(owner, old, timer);
-		return;
-	}
 	counter_add_ordered(&owner->out.counts.set, 1);
 	pending_add(&owner->pending, timer);
 }
@@ -90,15 +80,19 @@ static INLINED void owner_set(struct owner *owner, const struct command *command
 {
 	struct keyed_timer *old = owner_find(owner, command, guess);
 
-	if (old && !owner->out.target.release && command->key_size <= COMMAND_KEY_INLINE) {
-		/* No function gets the old value: the new timer's memory is not needed. */
-		counter_add_ordered(&owner->out.counts.replaced, 1);
-		timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
-		limit_give(&owner->out.places);
-		owner_renew(owner, old, command->value, command->time);
-	} else {
-		owner_arm(owner, command_timer(command), old);
+	if (!old) {
+		owner_arm(owner, command_timer(command));
+		return;
 	}
+	counter_add_ordered(&owner->out.counts.replaced, 1);
+	if (owner->out.target.release || command->key_size > COMMAND_KEY_INLINE) {
+		owner_replace(owner, old, command_timer(command));
+		return;
+	}
+	/* No function gets the old value: the new timer's memory is not needed. */
+	timer_give_memory(&owner->out.store, &owner->out.bin, command->timer);
+	limit_give(&owner->out.places);
+	owner_renew(owner, old, command->value, command->time);
 }
 
 static INLINED void owner_move(struct owner *owner, const struct command *command,
@@ -211,7 +205,7 @@ static enum tw_status owner_add(struct owner *owner, const struct question *ques
 
 	if (pending_find(&owner->pending, timer->hh.key, timer->hh.keylen, timer->hh.hashv))
 		return TW_EXISTS;
-	owner_arm(owner, timer, NULL);
+	owner_arm(owner, timer);
 	owner_publish_pending(owner);
 	return TW_OK;
 }

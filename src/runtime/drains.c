@@ -34,6 +34,7 @@ static void owner_begin_drain(struct owner *owner, struct drain *drain)
 	owner->out.jobs_end = &owner->after_drain;
 	pending_begin_epoch(&owner->pending);
 	owner_end_drain(owner);
+	owner_publish_pending(owner);
 }
 
 void owner_drain(struct owner *owner, struct drain *drain)
@@ -42,14 +43,12 @@ void owner_drain(struct owner *owner, struct drain *drain)
 		drain_release(drain);
 	else
 		owner_begin_drain(owner, drain);
-	owner_publish_pending(owner);
 }
 
 void owner_stop(struct owner *owner)
 {
 	owner_begin_drain(owner, NULL);
 	owner->is_stopped = true;
-	owner_publish_pending(owner);
 }
 
 /* Hands over a stale timer that has left the pending ones, unless it is a handle that was
