@@ -1018,4 +1018,27 @@ STORED(fixture, scripts_take_turns_as_the_model_does)
 	redisFree(model.context);
 }
 
+/* A claim whose reply was lost took the occurrence, and then the clock is set back. */
+STORED(fixture, occurrence_that_is_given_back_does_not_begin_before_its_time)
+{
+	static const int64_t due_us = INT64_C(1700000000000000);
+	struct model model = {.context = redisConnect("127.0.0.1", fixture->server.port)};
+	redisReply *reply;
+
+	clock_set(&model, due_us);
+	freeReplyObject(
+		run(&model, &script_add, "ae|k|1700000000000|0|9 0\n\n|one 1000|1700000000000"));
+	freeReplyObject(run(&model, &script_claim, "9|60000|1000000|w|1|0|0|0"));
+	clock_set(&model, due_us - 500000);
+	reply = run(&model, &script_claim, "9|60000|1000000|w|1|1|0|0");
+	assert_int_equal(reply->element[3]->elements, 0);
+	freeReplyObject(reply);
+	clock_set(&model, due_us);
+	reply = run(&model, &script_claim, "9|60000|1000000|w|2|0|0|0");
+	assert_int_equal(reply->element[3]->elements, 1);
+	assert_memory_equal(reply->element[5]->element[0]->str, "1 1700000000000 ", 16);
+	freeReplyObject(reply);
+	redisFree(model.context);
+}
+
 FIXTURE_FILE

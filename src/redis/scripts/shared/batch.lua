@@ -48,8 +48,10 @@ local function batching()
 			if string.find(batch.slots, '^1', i) then
 				local attempts = (batch.tries[i] or 0) + tried
 				local planned = tried == 0 and redis.call('HGET', KEYS[7], key)
-				planned = tonumber(string.match(planned or '', '^%d+') or due)
-				keys[#keys + 1], dues[#dues + 1] = key, math.min(planned, due)
+				planned = tonumber(string.match(planned or '', '^%d+'))
+				-- What is planned for after the claim was moved to before it.
+				local is_kept = planned and planned * 1000 <= tonumber(batch.token)
+				keys[#keys + 1], dues[#dues + 1] = key, is_kept and planned or due
 				if attempts > 0 then
 					states[#states + 1] = key
 					states[#states + 1] = attempts
