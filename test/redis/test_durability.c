@@ -73,6 +73,10 @@ TEST(talk, server_that_cannot_give_it_is_refused)
 		/* This error passes, as after a failover. */
 		{"7.2.0", 1, 0, "always", "no",
 		 "open durability {replica|both} = UNREACHABLE none is connected"},
+		{"7.2.0 slave0:state=wait_bgsave", 1, 1, "always", "no",
+		 "open durability {replica|both} = UNREACHABLE none is connected"},
+		{"7.2.0 slave0:state=send_bulk slave1:state=online", 1, 2, "always", "no",
+		 "open durability {replica|both}"},
 		{"7.4.2", 1, 0, "everysec", "no",
 		 "open durability disk = UNFIT replies before the fsync"},
 		{"7.4.2", 1, 0, "always", "no", "open durability disk"},
