@@ -19,14 +19,14 @@
  * until its deadline.
  *
  * The cache guarantees:
- *  - No call returns a value at or past its deadline, however late the wheel is, except a take if
- *    what its load supplied expires before the return.
+ *  - No call returns a value at or past its deadline, however late the wheel is, except a take:
+ *    with TW_STALE (stale_if_error), and if what its load supplied expires before the return.
  *  - No entry is removed for its age before its deadline.
  *  - Each entry leaves the cache exactly once, with one cause, and on_remove is called for it,
  *    unless it is an absence.
  *  - Expired entries leave memory without any traffic, within two ticks of the wheel after the end
- *    of their lifetime, if a worker of the wheel's pool is free. While none is, each set or delete
- *    removes up to 30 such entries of its shard.
+ *    of their lifetime and of stale_if_error, if a worker of the wheel's pool is free. While none
+ *    is, each set or delete removes up to 30 such entries of its shard.
  *  - A lookup does not wait: not for a writer, another lookup, a thread that sleeps with a pinned
  *    entry, or the removal of a million other entries.
  *  - A call that stores a value and fails changes nothing. The value is still the caller's.
@@ -92,8 +92,8 @@ enum tw_cache_cause {
  * Selects the entry that makes room at a limit. Under both policies a hit writes two bits of the
  * entry, and nothing once they are set, so threads that hit one entry do not slow each other down.
  *
- * Expired entries make room before live ones, from 1/32 of the wheel's tick after their deadline
- * on. A set examines at most 60: a few live ones may leave, too.
+ * Expired entries that are not kept (stale_if_error) make room before live ones, from 1/32 of the
+ * wheel's tick after their deadline on. A set examines at most 60: a few live ones may leave, too.
  */
 enum tw_cache_policy {
 	/* S3-FIFO (Yang et al., 2023), the default: new keys enter a small queue. Only keys used at
@@ -142,8 +142,8 @@ struct tw_cache_loading;
  *   TW_NOT_FOUND  the source does not have the key; this absence is stored for negative_expire
  *
  * Any other status is an error, also a number that is no status. All callers that wait for this
- * load get it, and it is not stored. Unless the loader returns TW_OK, a value that it gave is
- * freed.
+ * load get it. It is stored only for retry_after. TW_STALE, which takes return with a value,
+ * becomes TW_LOAD_FAILED. Unless the loader returns TW_OK, a value that it gave is freed.
  */
 typedef enum tw_status tw_cache_load(void *argument, const void *key, size_t key_size,
 				     struct tw_cache_loading *loading);
@@ -191,6 +191,7 @@ struct tw_cache_stats {
 	tw_duration load_time;  /* the real time that these took */
 	uint64_t loads_waiting; /* queued now for the wheel's pool */
 	uint64_t loads_running; /* now; includes kept ones, and keys set or deleted since */
+	uint64_t stale;         /* takes that returned TW_STALE */
 	uint64_t inserts;       /* entries that came in, replacements and absences included */
 	/* Entries that left, by cause. The sum of these and `entries` is `inserts`. */
 	uint64_t removed[TW_CACHE_CAUSES];
@@ -266,15 +267,27 @@ struct tw_cache_options {
 	 *
 	 * A get, get_many, acquire or take queues the reload, for an allocation and short locks.
 	 * All return the old value until the new one is there. If the reload fails, the old value
-	 * stays until its deadline, and lookups retry the reload after an eighth of refresh_after.
-	 * If it returns TW_NOT_FOUND, the old value leaves: with TW_CAUSE_REPLACED if
-	 * negative_expire stores the absence, else with TW_CAUSE_EXPLICIT. A set or delete during
-	 * the reload prevails over it. A new value that the cache cannot store is returned to those
-	 * that wait for it, and the old one leaves with TW_CAUSE_EXPLICIT. */
+	 * stays until its deadline. Lookups retry the reload after 1/16 of refresh_after, then 1/8,
+	 * 1/4, and from then on 1/2, or after retry_after. If it returns TW_NOT_FOUND, the old
+	 * value leaves: with TW_CAUSE_REPLACED if negative_expire stores the absence, else with
+	 * TW_CAUSE_EXPLICIT. A set or delete during the reload prevails over it. A new value that
+	 * the cache cannot store is returned to those that wait for it, and the old one leaves with
+	 * TW_CAUSE_EXPLICIT. */
 	tw_duration refresh_after;
 	/* The most reloads that may wait for the pool or run at a time; 0 means 64. At the limit
 	 * lookups queue no reload. */
 	unsigned max_refreshing;
+	/* How long an expired value is kept so that a take whose load fails, or takes longer than
+	 * the take waits, can return it, with TW_STALE. No other call finds it. It counts for the
+	 * limits and in `entries`, and makes room in its turn, where uses before it expired do not
+	 * count. A load that returns TW_NOT_FOUND has not failed, and removes it. */
+	tw_duration stale_if_error;
+	/* How long a key is not loaded after a load that failed. Each failure in a row doubles
+	 * this, up to the cache's lifetime. Takes meanwhile return the expired value
+	 * (stale_if_error) or the status of the failed load, and count as misses. A set or delete
+	 * ends it. Reloads are tried again after this time, too. A failure takes 250 bytes and the
+	 * key for twice the time; each shard remembers 256, and forgets the oldest for another. */
+	tw_duration retry_after;
 	uint64_t reserved[4]; /* for later versions; must be 0 */
 };
 
@@ -528,10 +541,12 @@ TW_API enum tw_status tw_cache_compute(struct tw_cache *cache, const void *key, 
  *
  * Returns:
  *   TW_OK           *entry is pinned
+ *   TW_STALE        as TW_LOAD_FAILED or TW_TIMED_OUT, and *entry is pinned, with an expired value
+ *                   (stale_if_error)
  *   TW_NOT_FOUND    the source does not have the key, by the loader or by a stored absence
  *   TW_LOAD_FAILED  the loader supplied no value. If the loader returned another error, the call
  *                   returns that one
- *   TW_TIMED_OUT    the time `wait` is over
+ *   TW_TIMED_OUT    the time `wait` is over, and there is no such value
  *   TW_INVALID      no loader, or the call is made inside the load that it would join. A circle
  *                   through several threads, or through a kept load, is not detected; there `wait`
  *                   is the limit
@@ -546,9 +561,9 @@ TW_API enum tw_status tw_cache_take(struct tw_cache *cache, const void *key, siz
 /*
  * Receives the result of a tw_cache_take_async, once.
  *
- * `status` is as tw_cache_take returns. `entry` is NULL unless the status is TW_OK. It can be
- * read until the call returns, and longer if it is pinned by tw_cache_entry_pin. The function is
- * called by tw_cache_take_async itself if the result is known at once, else by the
+ * `status` is as tw_cache_take returns. `entry` is NULL unless the status is TW_OK or TW_STALE. It
+ * can be read until the call returns, and longer if it is pinned by tw_cache_entry_pin. The
+ * function is called by tw_cache_take_async itself if the result is known at once, else by the
  * thread that ends the load or stops the cache. So it should be quick. One that takes the next key
  * by tw_cache_take_async recurses if that key is there, by about 300 bytes of the stack and its own
  * frame: a chain of unknown length must go on from elsewhere now and then.
@@ -682,9 +697,9 @@ TW_API enum tw_status tw_cache_write_metrics(struct tw_cache *cache, tw_write_fn
 /*
  * Removes expired entries, waits for on_remove, and frees memory that no thread reads any more.
  *
- * The call removes the entries whose deadline had passed at the wheel's last tick, and waits until
- * on_remove has returned for every removal before the call. While it waits, it drives a wheel with
- * TW_DRIVE_CALLER, as tw_poll does.
+ * The call removes the entries whose deadline, with stale_if_error, had passed at the wheel's last
+ * tick, and waits until on_remove has returned for every removal before the call. While it waits,
+ * it drives a wheel with TW_DRIVE_CALLER, as tw_poll does.
  *
  * Returns:
  *   TW_OK         done

@@ -146,7 +146,8 @@ typedef int64_t tw_duration;
 	X(TW_SYSTEM, "a system call failed; errno has the cause")            \
 	X(TW_TRUNCATED, "the value is larger than the buffer")               \
 	X(TW_TIMED_OUT, "the wait timed out")                                \
-	X(TW_LOAD_FAILED, "the loader supplied no value")
+	X(TW_LOAD_FAILED, "the loader supplied no value")                    \
+	X(TW_STALE, "the load failed; the value has expired")
 
 /* The statuses that calls return. */
 enum tw_status {

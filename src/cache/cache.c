@@ -245,6 +245,7 @@ enum tw_status tw_cache_get_stats(struct tw_cache *cache, struct tw_cache_stats 
 	stats->wait_timeouts = sums[COUNT_WAIT_TIMEOUTS];
 	stats->loads_ended = sums[COUNT_LOADS_ENDED];
 	stats->load_time = (tw_duration)sums[COUNT_LOAD_TIME];
+	stats->stale = sums[COUNT_STALE];
 	for (unsigned i = 0; i <= cache->shard_mask; i++)
 		shard_sum(&cache->shards[i], stats, &spare);
 	cache_sum_memory(cache, stats, spare);
@@ -272,6 +273,8 @@ static const struct metric cache_metrics[] = {
 	CACHE_METRIC(COUNT, "load_waits", load_waits, "Takes that waited for another take's load."),
 	CACHE_METRIC(COUNT, "wait_timeouts", wait_timeouts,
 		     "Takes that timed out while a load was running."),
+	CACHE_METRIC(COUNT, "stale", stale,
+		     "Takes that returned an expired value after a failed load."),
 	CACHE_METRIC(COUNT, "inserts", inserts, "Entries inserted."),
 	CACHE_METRIC(COUNT, "notified", notified, "Removals reported to the listener."),
 	CACHE_METRIC(COUNT, "refused", refused,

@@ -124,6 +124,11 @@ enum tw_status change_put(struct change *change, bool overrides) HOLDS(change->s
 /* Ends a change: lets the lock go, and what was made but not put, and makes room. The value of that
  * is freed, or left with the caller. */
 void change_end(struct change *change, bool frees_value) LETS_GO(change->shard->lock);
+/* Returns the key's value past its deadline, pinned, or NULL if it is not kept that long
+ * (stale_if_error) or the cache is closed. A use, between begin and end of the shard. */
+const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
+					     uint64_t hash, const void *key, size_t key_size,
+					     tw_duration now) HOLDS(shard->lock);
 
 /* ---- Lookups (lookup.c) ---- */
 
@@ -168,6 +173,12 @@ void load_queue_refuse(struct tw_cache *cache);
  * keeps it. No lock is held. */
 void load_run(struct tw_cache *cache, struct caller *caller, struct tw_cache_loading *loading,
 	      tw_duration now, tw_cache_load *load, void *argument);
+/* Returns whether a load that ended so has failed: an absence is an answer. */
+static inline bool load_has_failed(enum tw_status status)
+{
+	return status != TW_OK && status != TW_NOT_FOUND;
+}
+
 /* Returns whether a lookup that found this should call cache_refresh() after it. */
 static inline bool entry_wants_refresh(const struct tw_cache_entry *entry, tw_duration coarse)
 {

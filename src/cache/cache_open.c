@@ -24,6 +24,7 @@ static bool cache_options_are_valid(const struct tw_cache_options *options)
 	return options->jitter < 1 && options->policy <= TW_POLICY_LRU && options->idle >= 0 &&
 	       options->negative_expire >= 0 && options->shards <= TW_CACHE_SHARDS_MAX &&
 	       options->loaders <= TW_CACHE_LOADERS_MAX && options->refresh_after >= 0 &&
+	       options->stale_if_error >= 0 && options->retry_after >= 0 &&
 	       (options->load || options->refresh_after == 0) && reserved_are_0(options->reserved);
 }
 
@@ -159,6 +160,7 @@ static void cache_init(struct tw_cache *cache, tw_duration expire,
 		options->refresh_after == 0 && !options->weigh && options->idle == 0;
 	cache->refreshing.most =
 		options->max_refreshing > 0 ? options->max_refreshing : REFRESHING_DEFAULT;
+	cache->shared.stale = options->stale_if_error;
 	options->name = given->name ? given->name : "proc";
 	snprintf(cache->shared.name, sizeof(cache->shared.name), "%s", options->name);
 	key_hash_seed_init(&cache->shared.seed);

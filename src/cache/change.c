@@ -275,6 +275,26 @@ static enum tw_status change_touch(const struct change *change, const struct tw_
 	return TW_OK;
 }
 
+/* ---- Past its deadline ---- */
+
+const struct tw_cache_entry *cache_pin_stale(struct tw_cache *cache, struct shard *shard,
+					     uint64_t hash, const void *key, size_t key_size,
+					     tw_duration now)
+{
+	struct tw_cache_entry *old;
+	_Atomic uint64_t *slot;
+	tw_duration deadline;
+
+	if (cache->shared.stale == 0 || shared_is_closed(&cache->shared))
+		return NULL;
+	old = table_find(shard->table, hash, key, key_size, &slot);
+	if (!old || !entry_try_to_expire(old, now, &deadline) ||
+	    !entry_is_stale(old, deadline, now, cache->shared.stale))
+		return NULL;
+	policy_use(&shard->policy, old);
+	return tw_cache_entry_pin(old);
+}
+
 /* ---- Set and delete ---- */
 
 static ALWAYS_INLINE enum tw_status change_put_in_mode(struct change *change,

@@ -74,17 +74,21 @@ struct tw_cache_entry *entry_copy(void *cell, const struct tw_cache_entry *entry
 	return copy;
 }
 
-bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now)
+bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline)
 {
-	tw_duration deadline = entry_deadline(entry);
-
+	*deadline = entry_deadline(entry);
 	do {
-		if (deadline > now)
+		if (*deadline < 0) {
+			*deadline = -*deadline;
+			return true;
+		}
+		if (*deadline > now)
 			return false;
 		/* relaxed: either this or a hit that moves the deadline wins, nothing else. */
-	} while (deadline >= 0 && !atomic_compare_exchange_weak_explicit(
-					  &entry->deadline, &deadline, -deadline,
-					  memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(&entry->deadline, deadline, -*deadline,
+							memory_order_relaxed,
+							memory_order_relaxed));
+	entry_set_uses(entry, 0);
 	return true;
 }
 

@@ -413,9 +413,16 @@ static inline void entry_set_uses(struct tw_cache_entry *entry, unsigned uses)
 	atomic_store_explicit(&entry->uses, (uint8_t)uses, memory_order_relaxed);
 }
 
-/* Returns true if the entry is past its deadline: nothing moves that any more. Under the shard's
- * lock. */
-bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now);
+/* Returns true if the entry is past its deadline: nothing moves that any more, and uses before it
+ * do not count. *deadline is what it is or was. Under the shard's lock. */
+bool entry_try_to_expire(struct tw_cache_entry *entry, tw_duration now, tw_duration *deadline);
+/* Returns whether an entry past `deadline` has a value, and that was less than `stale` ago. */
+static inline bool entry_is_stale(const struct tw_cache_entry *entry, tw_duration deadline,
+				  tw_duration now, tw_duration stale)
+{
+	return !(entry->kind & ENTRY_ABSENT) && time_add(deadline, stale) > now;
+}
+
 /* Moves the deadline of a copy on to that of the entry, to which hits may have moved it since the
  * copy was made. The copy has the entry's slot, and the entry is not linked any more. Under the
  * shard's lock. */

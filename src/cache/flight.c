@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A flight begins queued or running, in the list of all and in the chain of its key's hash. At its
- * end it leaves both, and its result is there for those that wait. A set or delete takes a flight
- * out of its chain at once: so a source that hangs holds up no take of the key after that.
+ * end it leaves both, and its result is there for those that wait. A flight that has failed may
+ * stay in the chain as a pause: takes of the key get its status until retry_at. The load that
+ * begins after that takes its place and its number of failures; if none has until forget_at, twice
+ * as long, the pause is forgotten. A set or delete takes a flight out of its chain at once: so a
+ * source that hangs holds up no take of the key after that.
  *
  * Invariants:
  *   a chain has at most one flight of a key
- *   a flight is in `all` until it is over
- *   it is in its chain if and only if it is in `all` and its clears are the shard's
+ *   a queued or running flight is in `all`, a paused one in `paused`, and one that is over in none
+ *   a flight is in its chain if and only if it is in a list and its clears are the shard's
+ *   there are at most FLIGHTS_PAUSED pauses, and none is forgotten before `forget_at`
  *
  * A flight lives until all have let go of it. It may outlive the cache, with a loader that keeps
  * it.
@@ -25,6 +29,8 @@
 void flights_init(struct flights *flights)
 {
 	list_init(&flights->all);
+	list_init(&flights->paused);
+	flights->forget_at = TW_FOREVER;
 }
 
 /* ---- Chains ---- */
@@ -90,6 +96,50 @@ static void flight_leave_chain(struct tw_cache_loading *flight, struct flights *
 	flights->chained--;
 }
 
+/* ---- Pauses ---- */
+
+static void pause_forget(struct tw_cache_loading *flight, struct flights *flights)
+{
+	(void)flight_unlist(flight, flights);
+	flight_let_go(flight);
+}
+
+static void flights_forget_first(struct flights *flights)
+{
+	pause_forget(list_entry(flights->paused.next, struct tw_cache_loading, of_shard), flights);
+}
+
+void flight_pause(struct tw_cache_loading *flight, struct flights *flights)
+{
+	if (flights->pauses == FLIGHTS_PAUSED)
+		flights_forget_first(flights);
+	flight->state = FLIGHT_PAUSED;
+	flight_enter_chain(flight_hold(flight), flights);
+	list_append(&flights->paused, &flight->of_shard);
+	flights->pauses++;
+	if (flight->forget_at < flights->forget_at)
+		flights->forget_at = flight->forget_at;
+}
+
+void flights_forget(struct flights *flights, tw_duration now)
+{
+	struct list *link = flights->paused.next;
+
+	if (flights->forget_at > now)
+		return;
+	flights->forget_at = TW_FOREVER;
+	while (link != &flights->paused) {
+		struct tw_cache_loading *flight =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		link = link->next;
+		if (flight->forget_at <= now)
+			pause_forget(flight, flights);
+		else if (flight->forget_at < flights->forget_at)
+			flights->forget_at = flight->forget_at;
+	}
+}
+
 void flights_close(struct flights *flights)
 {
 	flights_override_all(flights);
@@ -102,10 +152,12 @@ void flights_override(struct flights *flights, uint64_t hash, const void *key, s
 {
 	struct tw_cache_loading *flight = flights_find(flights, hash, key, key_size);
 
-	if (!flight)
-		return;
-	flight_leave_chain(flight, flights);
-	flight->clears = UINT64_MAX;
+	if (flight && flight->state == FLIGHT_PAUSED) {
+		pause_forget(flight, flights);
+	} else if (flight) {
+		flight_leave_chain(flight, flights);
+		flight->clears = UINT64_MAX;
+	}
 }
 
 void flights_override_all(struct flights *flights)
@@ -117,6 +169,8 @@ void flights_override_all(struct flights *flights)
 	flights->chains = NULL;
 	flights->chain_count = 0;
 	flights->chained = 0;
+	while (flights->pauses > 0)
+		flights_forget_first(flights);
 }
 
 /* ---- One flight ---- */
@@ -142,12 +196,18 @@ static struct tw_cache_loading *flight_new(uint64_t hash, const void *key, size_
 struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, const void *key,
 				     size_t key_size, struct caller *loader)
 {
+	struct tw_cache_loading *paused =
+		flights->pauses > 0 ? flights_find(flights, hash, key, key_size) : NULL;
 	struct tw_cache_loading *flight = NULL;
 
 	if (flights->chained < flights->chain_count || flights_grow(flights))
 		flight = flight_new(hash, key, key_size);
 	if (!flight)
 		return NULL;
+	if (paused) {
+		flight->failures = paused->failures;
+		pause_forget(paused, flights);
+	}
 	flight_enter_chain(flight, flights);
 	list_append(&flights->all, &flight->of_shard);
 	flights->count++;
@@ -172,7 +232,8 @@ bool flight_unlist(struct tw_cache_loading *flight, struct flights *flights)
 	if (is_current)
 		flight_leave_chain(flight, flights);
 	list_remove(&flight->of_shard);
-	flights->count--;
+	flights->pauses -= flight->state == FLIGHT_PAUSED;
+	flights->count -= flight->state != FLIGHT_PAUSED;
 	flights->queued -= flight->state == FLIGHT_QUEUED;
 	flight->state = FLIGHT_OVER;
 	return is_current;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flight is the one load of a key that is queued or runs. Programs know it as struct
- * tw_cache_loading. All calls are made under the lock of the flight's shard, except those that say
- * otherwise.
+ * A flight is the one load of a key that is queued or runs, or a pause of the key after a load that
+ * failed. Programs know it as struct tw_cache_loading. All calls are made under the lock of the
+ * flight's shard, except those that say otherwise.
  */
 #ifndef CACHE_FLIGHT_H
 #define CACHE_FLIGHT_H
@@ -32,6 +32,7 @@ struct asker {
 enum flight_state {
 	FLIGHT_QUEUED, /* until a thread begins to load */
 	FLIGHT_RUNNING,
+	FLIGHT_PAUSED, /* it has failed, and the key is not loaded for a while */
 	FLIGHT_OVER
 };
 
@@ -42,14 +43,16 @@ struct tw_cache_loading {
 	uint16_t key_size;
 	bool is_refresh; /* its value may still be read; constant once it runs */
 	bool is_kept;    /* by its loader; constant once another thread knows the flight */
-	/* The thread that runs it, a loader that keeps it, and each thread that waits have one. */
+	/* The thread that runs it, a loader that keeps it, the list of pauses and each thread that
+	 * waits have one. */
 	atomic_uint references;
 	/* Under the shard's lock. */
 	struct tw_cache_loading *next; /* in its chain */
-	struct list of_shard;          /* in `all` */
+	struct list of_shard;          /* in `all` or `paused` */
 	uint64_t clears;       /* those of the shard when it began; UINT64_MAX once overridden */
 	struct caller *loader; /* the thread that loads, or NULL */
 	struct list askers;    /* belongs to the thread that ends it, once it is over */
+	uint16_t failures;     /* loads of the key that failed, in a row */
 	bool is_awaited;       /* threads wait, or have waited */
 	enum flight_state state;
 	const struct tw_cache_entry *entry; /* with TW_OK: pinned, until the last one lets go */
@@ -64,12 +67,18 @@ struct tw_cache_loading {
 	tw_duration life;      /* the given value's, as in its plan */
 	enum tw_status status; /* what the load has ended with */
 	pthread_cond_t over;   /* awaited under the shard's lock */
+	tw_duration retry_at;  /* when its pause ends, on the wheel's clock */
+	tw_duration forget_at;
 	/* Constant. */
 	unsigned char key[];
 };
 
+/* FLIGHTS_PAUSED is the most pauses of a shard: then the oldest is forgotten. */
+enum { FLIGHTS_PAUSED = 256 };
+
 /* A shard's flights. */
 struct flights {
+	/* The first line has what a load that is no pause touches. */
 	struct tw_cache_loading **chains; /* by hash, one flight for a key; a power of two */
 	uint32_t chain_count;             /* 0 before the first flight */
 	uint32_t chained;                 /* flights in the chains */
@@ -78,27 +87,35 @@ struct flights {
 	struct list all;                  /* queued and running, the oldest first */
 	uint64_t clears;                  /* how often all keys were cleared */
 	uint64_t entered;                 /* calls that end with load_leave() */
+	uint32_t pauses;                  /* flights in `paused` */
+	struct list paused;
+	tw_duration forget_at; /* no pause is to be forgotten before that; TW_FOREVER without any */
 };
 
 void flights_init(struct flights *flights);
-/* Frees the chains. */
+/* Frees the pauses and the chains. */
 void flights_close(struct flights *flights);
 /* Returns the key's flight, or NULL. */
 struct tw_cache_loading *flights_find(const struct flights *flights, uint64_t hash, const void *key,
 				      size_t key_size);
 /* The key was set or deleted: what is being loaded goes to those that wait for it already, and is
- * not stored. */
+ * not stored; a pause ends. */
 void flights_override(struct flights *flights, uint64_t hash, const void *key, size_t key_size);
 void flights_override_all(struct flights *flights);
+/* Forgets the pauses whose time is over, if there may be any. */
+void flights_forget(struct flights *flights, tw_duration now);
 
-/* Adds a flight of the key. It has one reference, the caller's, and is queued, or runs in the
- * loader's thread if that is not NULL. Returns NULL if out of memory. */
+/* Adds a flight of the key, in the place of the key's pause if there is one. It has one reference,
+ * the caller's, and is queued, or runs in the loader's thread if that is not NULL. Returns NULL if
+ * out of memory. */
 struct tw_cache_loading *flights_add(struct flights *flights, uint64_t hash, const void *key,
 				     size_t key_size, struct caller *loader);
 /* The loader's thread begins to load what was queued. */
 void flight_begin(struct tw_cache_loading *flight, struct flights *flights, struct caller *loader);
 /* Takes it out of the lists. Returns whether its key was neither set nor deleted. */
 bool flight_unlist(struct tw_cache_loading *flight, struct flights *flights);
+/* What was just unlisted becomes a pause, with retry_at, forget_at and failures set. */
+void flight_pause(struct tw_cache_loading *flight, struct flights *flights);
 /* Returns whether what it loads will be stored: its key was neither set nor deleted. */
 static inline bool flight_is_current(const struct tw_cache_loading *flight,
 				     const struct flights *flights)

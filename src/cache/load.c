@@ -91,12 +91,6 @@ enum tw_status tw_cache_load_keep(struct tw_cache_loading *loading)
 
 /* ---- The end ---- */
 
-/* Returns whether a load that ended so has failed: an absence is an answer. */
-static bool load_has_failed(enum tw_status status)
-{
-	return status != TW_OK && status != TW_NOT_FOUND;
-}
-
 /* Between begin and end: makes an absence of the key, if that is to be stored. */
 static __attribute__((noinline)) void loading_make_absence(struct change *change,
 							   struct tw_cache_loading *loading)
@@ -117,17 +111,47 @@ static __attribute__((noinline)) void loading_make_absence(struct change *change
 	(void)change_make(change, &absence);
 }
 
-/* Between begin and end: the load has failed. Has the key's entry, or NULL, loaded again a while
- * from now, if it may still be read then. */
-static void loading_retry(const struct change *change) HOLDS(change->shard->lock)
+/* Returns how long a key pauses after that many failed loads in a row, at least one. */
+static tw_duration cache_pause(const struct tw_cache *cache, unsigned failures)
 {
-	enum { PART = 8 };
-	struct tw_cache_entry *entry = change->entry;
+	/* Without retry_after, a reload that failed is tried again after this part. */
+	enum { FIRST_PART = 16 };
+	bool has_own = cache->options.retry_after > 0;
+	tw_duration first =
+		has_own ? cache->options.retry_after : cache->options.refresh_after / FIRST_PART;
+	tw_duration most = has_own ? cache->expire : cache->options.refresh_after / 2;
 
-	if (entry && (entry->kind & ENTRY_AGING))
-		time_store(
-			&entry_age(entry)->refresh_at,
-			deadline_after(change->now, change->cache->options.refresh_after / PART));
+	while (--failures > 0 && first < most)
+		first = first <= most / 2 ? first * 2 : most;
+	return first;
+}
+
+/* Between begin and end: the load has failed and is unlisted, and its key, which has that entry or
+ * NULL, pauses, if it is to. */
+static void loading_pause(const struct change *change, struct tw_cache_loading *loading)
+	HOLDS(change->shard->lock)
+{
+	const struct tw_cache *cache = change->cache;
+	struct tw_cache_entry *entry = change->entry;
+	bool is_reloaded =
+		entry && (entry->kind & ENTRY_AGING) && entry_deadline(entry) > change->now;
+	tw_duration pause;
+
+	if (cache->options.retry_after == 0 && !is_reloaded)
+		return;
+	if (loading->failures < UINT16_MAX)
+		loading->failures++;
+	pause = cache_pause(cache, loading->failures);
+	loading->retry_at = deadline_after(change->now, pause);
+	/* The number of failures outlives the pause, so that the next one is longer. */
+	loading->forget_at = deadline_after(loading->retry_at, pause);
+	if (is_reloaded)
+		time_store(&entry_age(entry)->refresh_at, loading->retry_at);
+	/* A source that was not asked has not failed. */
+	if (loading->began == 0)
+		return;
+	flight_pause(loading, &change->shard->flights);
+	shard_arm(change->shard, shard_tick_of(change->shard, loading->forget_at));
 }
 
 /* Between begin and end: stores what was loaded, and takes the load out of the list. */
@@ -144,7 +168,7 @@ static void loading_land(struct change *change, struct tw_cache_loading *loading
 	if (loading->is_refresh)
 		limit_give(&cache->refreshing);
 	if (is_current && load_has_failed(loading->status))
-		loading_retry(change);
+		loading_pause(change, loading);
 	/* The source has another value, or none: the old one must not outlive the answer. */
 	else if (is_current && !is_stored && change->entry)
 		shard_unlink(change->shard, change->slot, TW_CAUSE_EXPLICIT, change->now);
@@ -163,6 +187,21 @@ static void loading_count(const struct change *change, const struct tw_cache_loa
 	caller_count(change->caller, COUNT_LOAD_TIME, (uint64_t)(now - loading->began));
 }
 
+/* Between begin and end, after the landing: hands the result to threads that wait, with the pin of
+ * a value. Returns the old value for functions that do, pinned, or NULL. */
+static const struct tw_cache_entry *loading_hand_over(const struct change *change,
+						      struct tw_cache_loading *loading)
+	HOLDS(change->shard->lock)
+{
+	if (loading->status == TW_OK)
+		loading->entry = change->made;
+	flight_wake(loading, &change->shard->lock);
+	return load_has_failed(loading->status) && !list_is_empty(&loading->askers)
+		       ? cache_pin_stale(change->cache, change->shard, loading->hash, loading->key,
+					 loading->key_size, change->now)
+		       : NULL;
+}
+
 /* Ends a load whose cache the caller has taken away. The lifetime of its value counts from now
  * on. */
 static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading,
@@ -172,8 +211,10 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 				.caller = callers_find(&cache->shared.callers),
 				.shard = loading->shard,
 				.hash = loading->hash};
+	const struct tw_cache_entry *stale;
 
-	if (status == TW_OK && !loading->given)
+	/* TW_STALE would promise an entry. */
+	if ((status == TW_OK && !loading->given) || status == TW_STALE)
 		status = TW_LOAD_FAILED;
 	loading->status = status;
 	if (status == TW_OK)
@@ -194,15 +235,15 @@ static void loading_end(struct tw_cache *cache, struct tw_cache_loading *loading
 				 change.caller ? cache_lifetime(cache, change.caller, loading->life)
 					       : loading->life);
 	loading_land(&change, loading);
-	if (status == TW_OK)
-		loading->entry = change.made;
-	flight_wake(loading, &change.shard->lock);
+	stale = loading_hand_over(&change, loading);
 	change.shard->flights.entered += loading->is_kept;
 	change_end(&change, true);
 	if (loading->began > 0 && change.caller)
 		loading_count(&change, loading);
 	if (!list_is_empty(&loading->askers))
-		load_answer_all(cache, &loading->askers, status, loading->entry);
+		load_answer_all(cache, &loading->askers, stale ? TW_STALE : status,
+				stale ? stale : loading->entry);
+	tw_cache_entry_release(stale);
 	if (loading->is_kept)
 		load_leave(cache);
 }
@@ -250,11 +291,15 @@ void load_answer(struct tw_cache *cache, tw_cache_value_fn *on_value, void *cont
 void load_answer_all(struct tw_cache *cache, struct list *askers, enum tw_status status,
 		     const struct tw_cache_entry *entry)
 {
+	struct caller *caller;
 	struct list *link;
 
 	while ((link = list_take_first(askers))) {
 		struct asker *asker = list_entry(link, struct asker, link);
 
+		caller = callers_find(&cache->shared.callers);
+		if (caller)
+			caller_count(caller, COUNT_STALE, status == TW_STALE);
 		load_answer(cache, asker->on_value, asker->context, status, entry);
 		free(asker);
 	}
@@ -466,7 +511,7 @@ static struct tw_cache_entry *refresh_find(struct tw_cache *cache, struct shard 
 	struct tw_cache_entry *entry = table_find(shard->table, hash, key, key_size, &slot);
 
 	if (!entry || !entry_wants_refresh(entry, now) || entry_deadline(entry) <= now ||
-	    shared_is_closed(&cache->shared) || loading)
+	    shared_is_closed(&cache->shared) || (loading && loading->state != FLIGHT_PAUSED))
 		return NULL;
 	return entry;
 }

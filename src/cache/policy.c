@@ -21,6 +21,8 @@
  * LRU is approximate: second chance, also known as CLOCK, with three uses instead of one. It is the
  * same mechanism, which remembers nothing and so never leaves its first state.
  *
+ * Values kept for stale_if_error stay where they are in their queue.
+ *
  * Absences are entries as others. A key that is asked for once, as most absent ones, passes through
  * the small queue; under LRU it takes the place of a value.
  *

@@ -23,7 +23,8 @@
  * An entry knows where its hash is filed. A hash that comes up too early is filed again. The alarm
  * is set when the first tick becomes sooner; when it runs, it sets itself. A change that must make
  * room between two runs first examines the hashes that came up since the last run, so expired
- * entries leave before live ones. If the alarm is two ticks late, because all workers are busy,
+ * entries leave before live ones. The hash of an expired entry kept for stale_if_error is filed
+ * again, under the end of that time. If the alarm is two ticks late, because all workers are busy,
  * each change of a key does a part of its work first: so memory does not grow with what has
  * expired. While more filed hashes are of no use than of use, each change examines a block of them
  * early. No reader depends on it: lookups judge deadlines themselves.
@@ -173,11 +174,21 @@ static tw_duration shard_note_next(struct shard *shard, uint64_t tick)
 	return alarm;
 }
 
-/* Sets the alarm for that tick, unless it is set to an earlier time. */
-static void shard_arm(struct shard *shard, uint64_t tick) HOLDS(shard->lock)
+void shard_arm(struct shard *shard, uint64_t tick)
 {
 	if (tick < shard->armed)
 		(void)tw_alarm_set_at(&shard->alarm, shard_note_next(shard, tick));
+}
+
+/* Returns the first tick at which there is something to do: an examination, or a pause to be
+ * forgotten. */
+static uint64_t shard_next_tick(const struct shard *shard)
+{
+	tw_duration forget_at = shard->flights.forget_at;
+	uint64_t filed = expiry_next(&shard->expiry);
+	uint64_t forgotten = forget_at == TW_FOREVER ? filed : shard_tick_of(shard, forget_at);
+
+	return forgotten < filed ? forgotten : filed;
 }
 
 bool shard_file(struct shard *shard, uint64_t hash, struct tw_cache_entry *entry, unsigned place)
@@ -211,8 +222,10 @@ static inline __attribute__((always_inline)) void shard_drop(struct shard *shard
 							     enum tw_cache_cause cause,
 							     tw_duration now) HOLDS(shard->lock)
 {
+	tw_duration deadline;
+
 	if (cause != TW_CAUSE_SHUTDOWN && cause != TW_CAUSE_EXPIRED &&
-	    entry_deadline(entry) <= now && entry_try_to_expire(entry, now))
+	    entry_deadline(entry) <= now && entry_try_to_expire(entry, now, &deadline))
 		cause = TW_CAUSE_EXPIRED;
 	entry_set_state(entry, (entry_state(entry) & ~(unsigned)(ENTRY_LINKED | ENTRY_CAUSE)) |
 				       (unsigned)cause << ENTRY_CAUSE_SHIFT);
@@ -246,21 +259,30 @@ static void shard_unlink_entry(struct shard *shard, const struct tw_cache_entry 
 /* ---- What came up ---- */
 
 /* Removes the entries of a hash that came up from the place `from`, or files them by their present
- * deadlines. Returns false if out of memory: then they count as filed at the place `next`. */
+ * deadlines, and those kept for stale_if_error by the end of that. Returns false if out of memory:
+ * then they count as filed at the place `next`. */
 static bool shard_look_at(struct shard *shard, struct table_walk *walk, unsigned from,
 			  unsigned next, tw_duration now) HOLDS(shard->lock)
 {
 	const struct table *table = shard->table;
+	tw_duration stale = shard->shared->stale;
 	struct tw_cache_entry *entry;
 	bool is_filed = true;
 
 	while ((entry = table_walk_on(table, walk))) {
+		tw_duration deadline;
+
 		/* An entry with another place is filed there, too, and that place counts. */
 		if (entry_filed(entry) != from)
 			continue;
-		if (entry_try_to_expire(entry, now)) {
-			shard_unlink(shard, walk->slot, TW_CAUSE_EXPIRED, now);
-		} else if (!shard_watch(shard, walk->hash, entry, 0, entry_deadline(entry))) {
+		if (entry_try_to_expire(entry, now, &deadline)) {
+			if (!entry_is_stale(entry, deadline, now, stale)) {
+				shard_unlink(shard, walk->slot, TW_CAUSE_EXPIRED, now);
+				continue;
+			}
+			deadline = deadline_after(deadline, stale);
+		}
+		if (!shard_watch(shard, walk->hash, entry, 0, deadline)) {
 			entry_set_filed(entry, next);
 			is_filed = false;
 		}
@@ -316,8 +338,9 @@ static bool shard_tidy_filed(struct shard *shard) HOLDS(shard->lock)
 void shard_expire_early(struct shard *shard, tw_duration now)
 {
 	(void)shard_expire_some(shard, shard_tick_by(shard, now));
+	flights_forget(&shard->flights, now);
 	/* The alarm is still set to an earlier time, and sets itself when it runs. */
-	(void)shard_note_next(shard, expiry_next(&shard->expiry));
+	(void)shard_note_next(shard, shard_next_tick(shard));
 }
 
 /* ---- What comes in ---- */
@@ -519,8 +542,9 @@ void shard_expire(void *argument)
 		shard_begin_again(shard);
 		goes_on = shard_expire_some(shard, tick);
 		if (!goes_on) {
+			flights_forget(&shard->flights, now);
 			(void)shard_note_next(shard, EXPIRY_NEVER);
-			shard_arm(shard, expiry_next(&shard->expiry));
+			shard_arm(shard, shard_next_tick(shard));
 		}
 		(void)shard_end(shard);
 	} while (goes_on);

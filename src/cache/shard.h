@@ -53,9 +53,9 @@ struct shard {
 	_Alignas(64) struct flights flights;
 	size_t next_copied; /* buckets of the table whose entries `next` has */
 	struct table *old;  /* the table that was in use before, until it is empty again, or NULL */
-	_Alignas(32) struct table sizes[TABLE_SIZES]; /* none lies on two lines */
-	struct bucket least[TABLE_LEAST];             /* the buckets of `sizes[0]` */
-	_Alignas(64) struct tw_alarm alarm;           /* the wheel writes to it, too */
+	struct table sizes[TABLE_SIZES];
+	struct bucket least[TABLE_LEAST];   /* the buckets of `sizes[0]` */
+	_Alignas(64) struct tw_alarm alarm; /* the wheel writes to it, too */
 };
 
 /* Takes the lock for changes. */
@@ -165,6 +165,8 @@ static inline bool shard_watch(struct shard *shard, uint64_t hash, struct tw_cac
 	return true;
 }
 
+/* Sets the alarm for that tick, unless it is set to an earlier time. */
+void shard_arm(struct shard *shard, uint64_t tick) HOLDS(shard->lock);
 /* Examines a block of hashes that came up by now, before the alarm runs: up to 30 entries. */
 void shard_expire_early(struct shard *shard, tw_duration now) HOLDS(shard->lock);
 /* Expires some before each change of a key if the alarm is late, because all workers are busy. */

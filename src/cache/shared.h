@@ -50,6 +50,7 @@ enum caller_count {
 	COUNT_LOAD_ERRORS,
 	COUNT_LOAD_WAITS,
 	COUNT_WAIT_TIMEOUTS,
+	COUNT_STALE,
 	CALLER_COUNTS
 };
 
@@ -104,6 +105,7 @@ struct shared_state {
 	/* The precise clock is asked this long before a deadline; 0 without a coarse clock. */
 	tw_duration coarse_margin;
 	tw_duration coarse_step; /* the coarse clock's resolution; 0 without one */
+	tw_duration stale;       /* how long values stay after their deadline, or 0 */
 	tw_duration granule;     /* a 32nd of a tick: the unit in which keys are filed */
 	struct pool *pool;
 

@@ -47,11 +47,20 @@ static bool take_look_again(struct take *take)
 	       take_look(take);
 }
 
-/* The load takes too long. */
-static void take_time_out(struct take *take)
+/* The load of the key has failed with that status. The take gets the old value, if there is one. */
+static void take_fail(struct take *take, enum tw_status status) HOLDS(take->shard->lock)
 {
-	take->status = TW_TIMED_OUT;
-	caller_count(take->caller, COUNT_WAIT_TIMEOUTS, 1);
+	take->entry = cache_pin_stale(take->cache, take->shard, take->hash, take->key,
+				      take->key_size, tw_now(take->cache->shared.wheel));
+	take->status = take->entry ? TW_STALE : status;
+	caller_count(take->caller, COUNT_STALE, take->entry != NULL);
+}
+
+/* The load takes too long. */
+static void take_time_out(struct take *take) HOLDS(take->shard->lock)
+{
+	take_fail(take, TW_TIMED_OUT);
+	caller_count(take->caller, COUNT_WAIT_TIMEOUTS, !take->entry);
 }
 
 /* Joins the load of a key that was not found before the lock was taken, or begins one, which the
@@ -72,8 +81,13 @@ static enum take_next take_join(struct take *take, struct caller *loader) HOLDS(
 		loading =
 			flights_find(&take->shard->flights, take->hash, take->key, take->key_size);
 	take->loading = loading;
-	if (loading)
+	if (loading && loading->state != FLIGHT_PAUSED)
 		return TAKE_WAITS;
+	if (loading && cache->options.retry_after > 0 &&
+	    loading->retry_at > tw_now(cache->shared.wheel)) {
+		take_fail(take, loading->status);
+		return TAKE_ENDS;
+	}
 	take->loading =
 		load_list(cache, take->shard, loader, take->hash, take->key, take->key_size);
 	take->status = TW_NO_MEMORY;
@@ -104,7 +118,8 @@ static enum take_next take_joined(struct take *take, tw_duration until) HOLDS(ta
 	return TAKE_WAITS;
 }
 
-/* Waits for the load's end, not at all if `until` is 0, and takes its status. */
+/* Waits for the load's end, not at all if `until` is 0, and takes its status, and the old value if
+ * it has failed. */
 static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->lock)
 {
 	struct tw_cache_loading *loading = take->loading;
@@ -112,12 +127,14 @@ static void take_wait(struct take *take, tw_duration until) HOLDS(take->shard->l
 	bool is_closed;
 
 	while (!(is_closed = shared_is_closed(&take->cache->shared)) && in_time &&
-	       loading->state != FLIGHT_OVER)
+	       loading->state < FLIGHT_PAUSED)
 		in_time = flight_wait(loading, &take->shard->lock, until);
-	if (loading->state != FLIGHT_OVER && is_closed)
+	if (loading->state < FLIGHT_PAUSED && is_closed)
 		take->status = TW_CLOSED;
-	else if (loading->state != FLIGHT_OVER)
+	else if (loading->state < FLIGHT_PAUSED)
 		take_time_out(take);
+	else if (load_has_failed(loading->status))
+		take_fail(take, loading->status);
 	else
 		take->status = loading->status;
 }
@@ -128,7 +145,7 @@ static void take_result(struct take *take, bool has_run, tw_duration until)
 	struct tw_cache_loading *loading = take->loading;
 	bool has_ended = has_run && !loading->is_kept;
 
-	if (has_ended) {
+	if (has_ended && !load_has_failed(loading->status)) {
 		take->status = loading->status;
 	} else {
 		turn_lock_take(&take->shard->lock);

@@ -17,12 +17,13 @@ enum { LIFE = 1000 * INTERVAL };
 	"source - " status "; take k = " status "; async a k; answered a = " status \
 	"; source kept;"                                                            \
 	"begin b take k; reached; end " status "; ended b = " status ";"
-CACHE_SCRIPT(threads, status_of_a_loader_without_a_value_promises_no_entry, LIFE,
-	     "source - OK; take k = LOAD_FAILED; async a k; answered a = LOAD_FAILED;"
-	     "source kept; begin b take k; reached; end OK; ended b = LOAD_FAILED;" PASSES_ON(
-		     "EXISTS") PASSES_ON("FULL") PASSES_ON("TRUNCATED") PASSES_ON("RUNNING")
-		     PASSES_ON("39") "entries = 0; inserts = 0",
-	     LOADS)
+CACHE_SCRIPT(
+	threads, status_of_a_loader_without_a_value_promises_no_entry, LIFE,
+	"source - {OK|STALE}; take k = LOAD_FAILED; async a k; answered a = LOAD_FAILED;"
+	"source kept; begin b take k; reached; end {OK|STALE}; ended b = LOAD_FAILED;" PASSES_ON(
+		"EXISTS") PASSES_ON("FULL") PASSES_ON("TRUNCATED") PASSES_ON("RUNNING")
+		PASSES_ON("39") "stale = 0; entries = 0; inserts = 0",
+	LOADS)
 
 /* ---- Weights ---- */
 

@@ -66,6 +66,11 @@ CACHE_SCRIPT(inline, load_on_a_stopped_wheel_is_closed, TW_HOUR,
 	     "answered b = CLOSED; loads = 0; loads_waiting = 0; take a = loaded",
 	     LOADS, .loaders = 1)
 
+/* A load that no thread has begun is no failure of the source: the key does not pause. */
+CACHE_SCRIPT(inline_and_threads, load_that_a_stopped_wheel_refuses_is_no_failure, TW_HOUR,
+	     "source loaded; wheel_stop; async a key; answered a = CLOSED; take key = loaded",
+	     LOADS, .retry_after = TW_HOUR)
+
 /* A lookup queues no reload then, and ends no load of others. */
 CACHE_SCRIPT(
 	inline, lookup_on_a_stopped_wheel_calls_no_function, TW_HOUR,

@@ -37,15 +37,20 @@ CACHE_SCRIPT(
 	"compute key keep = set; settle; destroy; loads = 0",
 	LOADS, .refresh_after = OLD)
 
-/* The last lookup is at the last moment before the value's deadline. */
+/* A reload that brings a value ends the pause. The last lookup is at the last moment before the
+ * value's deadline. */
 #define LOOK "get key = set; "
-REFRESHING(failed_reload_leaves_the_old_value_and_is_tried_again,
+REFRESHING(failed_reload_leaves_the_old_value_and_is_tried_ever_later,
 	   "set key set; source loaded SYSTEM; pass 160;" LOOK "await loads_ended 1;"
-	   "pass 20-1ns;" LOOK "pass 1ns; loads = 1;" LOOK "await loads_ended 2;"
+	   "pass 10-1ns;" LOOK "pass 1ns; loads = 1;" LOOK "await loads_ended 2;"
 	   "pass 20-1ns;" LOOK "pass 1ns; loads = 2;" LOOK "await loads_ended 3;"
-	   "load_errors = 3; misses = 0; source loaded; pass 20;" LOOK "await loads_ended 4;"
+	   "pass 40-1ns;" LOOK "pass 1ns; loads = 3;" LOOK "await loads_ended 4;"
+	   "pass 80-1ns;" LOOK "pass 1ns; loads = 4;" LOOK "await loads_ended 5;"
+	   "pass 80-1ns;" LOOK "pass 1ns; loads = 5;" LOOK "await loads_ended 6;"
+	   "pass 80-1ns;" LOOK "pass 1ns; loads = 6;" LOOK "await loads_ended 7;"
+	   "load_errors = 7; misses = 0; source loaded; pass 80;" LOOK "await loads_ended 8;"
 	   "get key = loaded; source loaded SYSTEM; pass 160; get key = loaded;"
-	   "await loads_ended 5; pass 20; get key = loaded; await loads_ended 6; pass 820-1ns;"
+	   "await loads_ended 9; pass 10; get key = loaded; await loads_ended 10; pass 830-1ns;"
 	   "get key = loaded; pass 1ns; get key = NOT_FOUND")
 
 REFRESHING(delete_wins_over_a_reload,

@@ -52,7 +52,7 @@ static enum tw_status load_user(void *argument, const void *id, size_t id_size,
 	return status;
 }
 
-/* Copies the user's name. */
+/* Copies the user's name. Returns TW_STALE if the name is out of date. */
 static enum tw_status look_up(struct service *service, const char *id, char *name, size_t size)
 {
 	const struct tw_cache_entry *entry;
@@ -61,7 +61,7 @@ static enum tw_status look_up(struct service *service, const char *id, char *nam
 	size_t name_size;
 	const char *value;
 
-	if (status != TW_OK)
+	if (status != TW_OK && status != TW_STALE)
 		return status;
 	value = tw_cache_entry_value(entry, &name_size);
 	snprintf(name, size, "%.*s", (int)name_size, value);
@@ -126,8 +126,10 @@ static bool fill(sqlite3 *database)
 int main(void)
 {
 	const struct tw_options wheel_options = {.clock = TW_CLOCK_MANUAL};
-	struct tw_cache_options options = {
-		.max_entries = 10000, .jitter = -1, .negative_expire = TW_SECOND};
+	struct tw_cache_options options = {.max_entries = 10000,
+					   .jitter = -1,
+					   .negative_expire = TW_SECOND,
+					   .stale_if_error = TW_HOUR};
 	struct service service = {0};
 	pthread_t threads[THREADS];
 	struct tw_timer statistics;

@@ -103,7 +103,8 @@ static void create_with_fault(void *wheel)
 						 .load = load_nothing,
 						 .loaders = 1,
 						 .refresh_after = TW_MINUTE,
-						 .idle = TW_HOUR};
+						 .idle = TW_HOUR,
+						 .stale_if_error = TW_MINUTE};
 	int anything;
 	struct tw_cache *cache = (void *)&anything;
 	enum tw_status status;

@@ -99,7 +99,7 @@ TEST(once, lookup_asks_once_a_key_and_outlives_its_database)
 			    "statistics: 803 lookups, 101 loads\n"
 			    "two minutes later: user 42 is name 42 (TW_OK), 102 queries\n"
 			    "statistics: 804 lookups, 102 loads\n"
-			    "the database fails: user 42 is - (TW_LOAD_FAILED), 103 queries\n"
+			    "the database fails: user 42 is name 42 (TW_STALE), 103 queries\n"
 			    "it is back: user 42 is name 42 (TW_OK), 104 queries\n");
 }
 

@@ -234,6 +234,12 @@ void cache_model_end(struct cache_model *model, unsigned epoch)
 	model->epoch++;
 }
 
+/* Returns whether entries stand for absences, or for failures of loads. */
+static bool keeps_absences(const struct tw_cache_options *options)
+{
+	return options->negative_expire > 0 || options->retry_after > 0;
+}
+
 /* ---- Knowledge of a key ---- */
 
 static bool key_is_known(const struct cache_key *key)
@@ -344,9 +350,11 @@ static void check_cause(const struct cache_value *value, enum tw_cache_cause cau
 /* Counts a value that one thread alone saw leave without a call that removes. */
 static void count_eviction(struct cache_model *model, const struct cache_value *value)
 {
+	tw_duration late = time_add(value->deadline.low, model->options.stale_if_error);
+
 	/* Past its deadline it has to make room, too, unless a load has outgrown it. */
-	model->evicted += !model->is_ending && model->now < value->deadline.low &&
-			  !model->keys[value->key].is_outgrown;
+	model->evicted +=
+		!model->is_ending && model->now < late && !model->keys[value->key].is_outgrown;
 	if (value->weight > model->heaviest)
 		model->heaviest = value->weight;
 }
@@ -704,6 +712,16 @@ void key_call_end(struct key_call *call, enum tw_status status, struct cache_val
 
 /* ---- Loads ---- */
 
+bool key_call_has_stale(struct key_call *call)
+{
+	struct cache_model *model = call->model;
+	struct cache_value *value;
+
+	return model->is_alone && call_knows(call, &value) && value && value->reported == 0 &&
+	       model->inserts == call->inserts &&
+	       time_add(value->deadline.low, model->options.stale_if_error) > model->now;
+}
+
 /* Returns whether the load's end is certain to change the key: no change has come since its take
  * began. The cache's own loads may have been queued before that. */
 static bool load_is_kept(const struct cache_model *model, const struct cache_load *load)
@@ -776,14 +794,14 @@ void cache_model_settle(struct cache_model *model, tw_duration interval)
 		model->keys[i].is_outgrown = false;
 		if (!value || value->reported > 0)
 			continue;
-		if (value->deadline.high <= tick)
+		if (time_add(value->deadline.high, options->stale_if_error) <= tick)
 			host_fail("key %u is there past its deadline", i);
 		count++;
 		weight += value->weight;
 	}
 	if (!is_known && host_refusals() == 0)
 		host_fail("a key is not known");
-	if (is_known && options->negative_expire == 0 && stats.entries != count)
+	if (is_known && !keeps_absences(options) && stats.entries != count)
 		host_fail("%llu are there, not %llu", (unsigned long long)stats.entries,
 			  (unsigned long long)count);
 	if ((options->max_entries && count > options->max_entries) ||
@@ -846,7 +864,7 @@ void cache_model_check_stats(struct cache_model *model)
 	(void)tw_cache_get_stats(model->cache, &stats);
 	for (int i = 0; i < TW_CACHE_CAUSES; i++) {
 		left += stats.removed[i];
-		if (model->is_alone && model->options.negative_expire == 0)
+		if (model->is_alone && !keeps_absences(&model->options))
 			check_equal_counts("removed", stats.removed[i], model->removed[i]);
 	}
 	/* The wheel may be removing some right now. */
@@ -877,6 +895,7 @@ void cache_model_check_stats(struct cache_model *model)
 	check_equal_counts("keys asked for", stats.hits + stats.misses + stats.absent,
 			   model->asked);
 	check_equal_counts("timeouts", stats.wait_timeouts, model->timeouts);
+	check_equal_counts("stale", stats.stale, model->stale);
 }
 
 void cache_model_close(struct cache_model *model, uint64_t inserts)
@@ -895,7 +914,7 @@ void cache_model_close(struct cache_model *model, uint64_t inserts)
 			host_fail("adopted value %llu was not freed",
 				  (unsigned long long)value->number);
 	}
-	if (inserts > 0 && is_reported && model->options.negative_expire == 0)
+	if (inserts > 0 && is_reported && !keeps_absences(&model->options))
 		check_equal_counts("calls of on_remove", model->reported, inserts);
 	for (unsigned i = 0; i < model->ask_count; i++)
 		if (model->asks[i].reported != !model->asks[i].is_refused)

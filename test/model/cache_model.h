@@ -226,6 +226,7 @@ struct cache_model {
 	uint64_t loads;
 	uint64_t loads_failed;
 	uint64_t timeouts;
+	uint64_t stale;
 	uint64_t removed[TW_CACHE_CAUSES];
 
 	/* These describe the call under way, for one thread alone. */
@@ -328,6 +329,9 @@ bool key_call_met_touch(const struct key_call *call);
 void key_call_check_deadline(struct key_call *call, tw_duration deadline);
 /* Counts for the statistics, with the value that was found, if it is known. */
 void key_call_count(struct key_call *call, bool is_hit, struct cache_value *found);
+/* Returns whether, for one thread alone, a failed load of the key must give a value past its
+ * deadline. */
+bool key_call_has_stale(struct key_call *call);
 /* Notes what a load has put, its value or an absence, when its taker has returned. */
 void cache_load_settle(struct cache_model *model, const struct cache_load *load);
 

@@ -6,7 +6,7 @@
  *
  * An unchanged key has one running load at a time, and none if the taker must find the key. A take
  * gets only permitted results: a value whose load began after the last completed change of the key;
- * an error only if a load has failed since. A take's
+ * TW_STALE with a value past its deadline, or an error, only if a load has failed since. A take's
  * callback is called once, before the end of the cache.
  */
 #include "cache_model.h"
@@ -106,20 +106,24 @@ static void check_status(struct key_call *take, enum tw_status status, bool is_l
 	bool may_be_overtaken =
 		!model->is_alone && key->loads > 1 && key->puts_begun + key->deletes_begun > 0;
 	/* Without memory, and on a stopped wheel, loads fail by themselves. */
-	bool has_failed = then->outcome == CACHE_FAILED || key->failures > then->failures ||
-			  (may_be_overtaken && key->failures > 0) || host_refusals() > 0 ||
-			  model->wheel_is_stopped;
+	bool has_failed =
+		then->outcome == CACHE_FAILED || key->failures > then->failures ||
+		((model->options.retry_after > 0 || may_be_overtaken) && key->failures > 0) ||
+		host_refusals() > 0 || model->wheel_is_stopped;
 	bool may_be = true;
 
 	switch ((int)status) {
 	case TW_OK:
 		break;
+	case TW_STALE:
+		may_be = (has_failed || is_late) && model->options.stale_if_error > 0;
+		break;
 	case TW_TIMED_OUT:
-		may_be = is_late;
+		may_be = is_late && !key_call_has_stale(take);
 		break;
 	case TW_LOAD_FAILED:
 	case LOADER_ERROR:
-		may_be = has_failed;
+		may_be = has_failed && !key_call_has_stale(take);
 		break;
 	case TW_NOT_FOUND:
 		may_be = then->outcome == CACHE_ABSENT || key->absences > then->absences ||
@@ -147,18 +151,22 @@ static void check_taken(struct key_call *take, enum tw_status status,
 	struct cache_model *model = take->model;
 	tw_duration deadline;
 
-	if ((status == TW_OK) != (entry != NULL))
+	if ((status == TW_OK || status == TW_STALE) != (entry != NULL))
 		host_fail("a take gets %s %s an entry", tw_status_name(status),
 			  entry ? "with" : "without");
 	check_status(take, status, is_late);
 	model->timeouts += status == TW_TIMED_OUT;
 	if (!entry)
 		return;
+	model->stale += status == TW_STALE;
 	key_call_check_known(take, cache_value_of_entry(model, entry));
 	deadline = tw_cache_entry_deadline(entry);
-	if (deadline <= take->now && !key_call_met_touch(take))
-		host_fail("a take at %lld is given what has the deadline %lld",
-			  (long long)take->now, (long long)deadline);
+	if (status == TW_OK
+		    ? deadline <= take->now && !key_call_met_touch(take)
+		    : deadline > host_now(model) ||
+			      time_add(deadline, model->options.stale_if_error) <= take->now)
+		host_fail("a take at %lld is given with %s what has the deadline %lld",
+			  (long long)take->now, tw_status_name(status), (long long)deadline);
 }
 
 static void count_take(struct key_call *take, enum tw_status status,

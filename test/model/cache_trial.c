@@ -91,6 +91,8 @@ static struct tw_cache_options random_options(void)
 		options.max_bytes = host_draw(4000) + 1;
 	if (extras & 4)
 		options.idle = draw_from(1, 20 * TICK);
+	if (extras & 8)
+		options.stale_if_error = draw_from(1, 20 * TICK);
 	/* With a limit or idle times for such values, their removal is not determined. */
 	if ((extras & 16) && !(extras & 7))
 		options.negative_expire = draw_from(1, 20 * TICK);

@@ -114,7 +114,9 @@ static void *touch_run(void *argument)
 
 static void *expire_run(void *argument)
 {
-	has_expired = entry_try_to_expire(entry, LATE);
+	tw_duration deadline;
+
+	has_expired = entry_try_to_expire(entry, LATE, &deadline);
 	return argument;
 }
 

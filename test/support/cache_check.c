@@ -94,6 +94,8 @@ static void check_filed(const struct shard *shard, const struct tw_cache_entry *
 
 	if (deadline < 0)
 		deadline = -deadline;
+	if (!(entry->kind & ENTRY_ABSENT))
+		deadline = deadline_after(deadline, shard->shared->stale);
 	if (deadline == TW_FOREVER)
 		return;
 	tick = shard_tick_of(shard, deadline);
@@ -111,16 +113,28 @@ static void check_loads(const struct shard *shard)
 	const struct flights *flights = &shard->flights;
 	const struct list *link;
 
-	assert(flights->queued <= flights->count && flights->chained <= flights->count);
+	assert(flights->queued <= flights->count && flights->pauses <= FLIGHTS_PAUSED);
+	assert(flights->pauses <= flights->chained &&
+	       flights->chained <= flights->count + flights->pauses);
 	assert(flights->chained == 0 || shard->has_flights);
 	link = flights->all.next;
 	for (int i = 0; link != &flights->all && i < MOST; i++, link = link->next) {
 		const struct tw_cache_loading *loading =
 			list_entry(link, struct tw_cache_loading, of_shard);
 
-		assert(loading->shard == shard && loading->state != FLIGHT_OVER);
+		assert(loading->shard == shard && loading->state < FLIGHT_PAUSED);
 		assert((flights_find(flights, loading->hash, loading->key, loading->key_size) ==
 			loading) == flight_is_current(loading, flights));
+	}
+	link = flights->paused.next;
+	for (int i = 0; link != &flights->paused && i < MOST; i++, link = link->next) {
+		const struct tw_cache_loading *paused =
+			list_entry(link, struct tw_cache_loading, of_shard);
+
+		assert(paused->state == FLIGHT_PAUSED && paused->forget_at >= flights->forget_at);
+		/* The thread that has ended it may still be answering its askers. */
+		assert(flights_find(flights, paused->hash, paused->key, paused->key_size) ==
+		       paused);
 	}
 }
 

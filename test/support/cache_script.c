@@ -71,13 +71,14 @@ static void write_entry(char *answer, enum tw_status status, const struct tw_cac
 	if (entry) {
 		value = tw_cache_entry_value(entry, &size);
 		assert(value);
-		snprintf(answer, TEXT, "%.*s", (int)size, value);
+		snprintf(answer, TEXT, "%s%.*s", status == TW_STALE ? "STALE " : "", (int)size,
+			 value);
 	} else if (strcmp(tw_status_name(status), "TW_UNKNOWN")) {
 		snprintf(answer, TEXT, "%s", words_of_status(status));
 	} else {
 		snprintf(answer, TEXT, "%d", (int)status);
 	}
-	if ((status == TW_OK) != (entry != NULL))
+	if ((status == TW_OK || status == TW_STALE) != (entry != NULL))
 		snprintf(answer, TEXT, "a status and an entry that do not agree");
 	tw_cache_entry_release(entry);
 }
@@ -570,6 +571,7 @@ static const struct {
 	NUMBER("loads_ended", loads_ended),
 	NUMBER("loads_waiting", loads_waiting),
 	NUMBER("loads_running", loads_running),
+	NUMBER("stale", stale),
 	NUMBER("notified", notified),
 	NUMBER("refused", refused),
 	NUMBER("bytes", bytes),

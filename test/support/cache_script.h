@@ -31,7 +31,8 @@
  *                                a number is a status. Also: gated, it stops in each load; kept, it
  *                                keeps the load; lives 5, the value's lifetime
  *     other v                    the same for another loader, which a step has with the word other
- *     take a, take a wait 5      = the value or a status. Also: other, and own, the cache's loader
+ *     take a, take a wait 5      = the value, a status, or STALE and a value. Also: other, and own,
+ *                                the cache's loader
  *     loads = 2                  calls of the loader
  *     reached, go                wait for a load that stops or was kept, and let it go on
  *     give v, give v 5, end OK, keep

@@ -29,7 +29,7 @@ void source_open(struct source *source, const char *value);
 enum tw_status source_load(void *source, const void *key, size_t key_size,
 			   struct tw_cache_loading *loading);
 
-/* SOURCED(kind, name, open, .loaders = 5) { ... } is a case with an open cache `recorder`
+/* SOURCED(kind, name, open, .stale_if_error = 5) { ... } is a case with an open cache `recorder`
  * that loads from `source`. `open` opens both, for a variant and with such options; the cache is
  * closed when the case has returned. */
 typedef struct cache_recorder *source_opener(void *state, struct source *source,

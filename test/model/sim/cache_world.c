@@ -217,6 +217,10 @@ static void draw_loads(void)
 	model->loads_all = sim_draw(2) == 0;
 	model->loads_much = sim_draw(2) == 0;
 	if (sim_draw(3) == 0)
+		options->stale_if_error = draw_between(1, DRAW_ONE_OF(1, 10, 100) * world.interval);
+	if (sim_draw(3) == 0)
+		options->retry_after = draw_between(1, DRAW_ONE_OF(1, 10) * world.interval);
+	if (sim_draw(3) == 0)
 		return;
 	options->load = cache_model_load;
 	options->load_context = model;
@@ -441,9 +445,10 @@ void cache_world_describe(void)
 	       (long long)options->idle, (long long)options->negative_expire,
 	       options->on_remove ? "on_remove" : "no listener", world.users, world.calls);
 	printf("   %s keys are loaded, %u at a time; refresh_after %lld, "
-	       "max_refreshing %u\n",
+	       "max_refreshing %u, stale_if_error %lld, retry_after %lld\n",
 	       world.model.loads_all ? "all" : "some", options->loaders,
-	       (long long)options->refresh_after, options->max_refreshing);
+	       (long long)options->refresh_after, options->max_refreshing,
+	       (long long)options->stale_if_error, (long long)options->retry_after);
 }
 
 void cache_world_idle(void *argument, int64_t now, int64_t next)
@@ -451,7 +456,8 @@ void cache_world_idle(void *argument, int64_t now, int64_t next)
 	const struct cache_model *model = &world.model;
 	/* A flush looks this often whether the wheel goes on. */
 	tw_duration longest_look = 21 * TW_MILLISECOND;
-	tw_duration slack = 2 * world.interval + 20 * TW_MILLISECOND;
+	tw_duration slack =
+		2 * world.interval + 20 * TW_MILLISECOND + model->options.stale_if_error;
 
 	if (!model->cache || !model->keys || world.sleeping > 0 || next - now <= WORLD_NAP)
 		return;
