@@ -34,33 +34,31 @@ STORED(fixture, worker_without_the_right_to_subscribe_polls)
 }
 
 /* Other programs published these, or no Redis sends them. The last one is a hint. */
-TEST(fixture, invalid_hints_are_ignored)
+TEST(fixture, only_valid_hints_of_served_namespaces_are_taken)
 {
-	static const char *const messages[] = {
-		":1",
-		"*0",
-		"*3\r\n$7\r\nmessage\r\n:1\r\n$3\r\n3 7",
-		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n:1",
-		"*3\r\n$7\r\nmessage\r\n$13\r\ntw/other/hint\r\n$3\r\n3 7",
-		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$1\r\n3",
-		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$4\r\n3 -7",
-		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$12\r\n3 3600000001",
-		"*3\r\n$7\r\nmessage\r\n$15\r\ntw/default/hint\r\n$12\r\n3 3600000000",
-	};
-	char subscribed[1024] = "*3\r\n$9\r\nsubscribe\r\n$15\r\ntw/default/hint\r\n:1";
-	struct tw_redis_options options = {.shards = 4};
+	static const struct tw_redis_source spaces[] = {{.name_space = "first", .shards = 4},
+							{.name_space = "second", .shards = 4}};
+#define SAYS "*3\r\n$7\r\nmessage\r\n"
+#define SECOND SAYS "$14\r\ntw/second/hint\r\n"
+	static const char subscribed[] =
+		"*3\r\n$9\r\nsubscribe\r\n$13\r\ntw/first/hint\r\n:1\r\n"
+		":1\r\n*0\r\n" SAYS ":1\r\n$3\r\n3 7\r\n" SECOND ":1\r\n" SAYS
+		"$13\r\ntw/other/hint\r\n$3\r\n3 7\r\n" SECOND "$1\r\n3\r\n" SECOND
+		"$4\r\n3 -7\r\n" SECOND "$12\r\n3 3600000001\r\n" SECOND "$12\r\n3 3600000000";
+	struct tw_redis_options options = {0};
+	struct tw_redis_worker_stats stats;
 	struct tw_redis_worker *worker;
 	struct false_server server;
 
-	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
-		strcat(strcat(subscribed, "\r\n"), messages[i]);
 	false_server_start(&server);
 	false_server_set(&server, "SUBSCRIBE", subscribed, 1);
 	options.url = server.url;
-	worker = WORK_AT(&options);
+	worker = WORK_AT(&options, .sources = spaces, .source_count = 2);
 	WAIT_UNTIL(worker_stats(worker).hints > 0);
 	wait_for(20 * TW_MILLISECOND);
 	assert_int_equal(worker_stats(worker).hints, 1);
+	assert_int_equal(tw_redis_worker_get_stats(worker, "second", &stats), TW_OK);
+	assert_int_equal(stats.hints, 1);
 	worker_stop(worker);
 	false_server_stop(&server);
 }

@@ -10,6 +10,7 @@
  */
 #include "hints.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,7 @@
 #include "base/clock.h"
 
 static const tw_duration retry_time = TW_SECOND;
-/* A server that refuses is tried this rarely: it logs each refusal, and rights do not change
- * soon. */
+/* A server that refuses logs each refusal, and rights do not change soon. */
 static const tw_duration retry_refused = 5 * TW_MINUTE;
 
 static void news_end(struct hints *hints)
@@ -48,6 +48,7 @@ static void hint_note(struct hints *hints, const struct hint *hint)
 {
 	struct heard *heard = &hints->heard;
 
+	assert(hint->place < hints->count);
 	pthread_mutex_lock(&hints->lock);
 	if (heard->count < HINTS_MAX)
 		heard->hints[heard->count++] = *hint;
@@ -137,21 +138,20 @@ static bool hints_connect(struct hints *hints)
 /* Reads ["message", channel, "SHARD MICROSECONDS"]. Returns false if it is no hint of ours. */
 static bool message_read(const struct hints *hints, const redisReply *reply, struct hint *hint)
 {
-	size_t place = 0;
 	long long wait_us;
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
 	    reply->element[1]->type != REDIS_REPLY_STRING ||
 	    reply->element[2]->type != REDIS_REPLY_STRING)
 		return false;
-	while (place < hints->count &&
-	       strcmp(reply->element[1]->str, hints->spaces[place]->space.channel) != 0)
-		place++;
-	if (place == hints->count ||
+	hint->place = 0;
+	while (hint->place < hints->count &&
+	       strcmp(reply->element[1]->str, hints->spaces[hint->place]->space.channel) != 0)
+		hint->place++;
+	if (hint->place == hints->count ||
 	    sscanf(reply->element[2]->str, "%u %lld", &hint->shard, &wait_us) != 2 || wait_us < 0 ||
 	    wait_us > TW_HOUR / TW_MICROSECOND)
 		return false;
-	hint->place = place;
 	hint->wait = wait_us * TW_MICROSECOND;
 	return true;
 }
