@@ -42,9 +42,6 @@
 #ifndef HERE
 #define HERE 0
 #endif
-#ifndef ROUNDS
-#define ROUNDS 2
-#endif
 
 enum event { DO_NOTHING, DO_SET_SOONER, DO_SET_LATER, DO_STOP, DO_DESTROY, DO_CLOSE };
 enum first_place { IN_WHEEL, IN_POOL };
@@ -280,19 +277,6 @@ static void *other_run(void *argument)
 	return argument;
 }
 
-static void *owner_run(void *argument)
-{
-	for (int i = 0; i < ROUNDS; i++)
-		run_turn();
-	return argument;
-}
-
-static void *worker_run(void *argument)
-{
-	worker_turn();
-	return argument;
-}
-
 /* ---- The end ---- */
 
 static int count_of(enum event event)
@@ -340,7 +324,8 @@ static void judge(void)
 
 int main(void)
 {
-	pthread_t threads[4];
+	void *(*const parties[])(void *) = {owner_run, one_run, worker_run,
+					    THIRD == DO_NOTHING ? NULL : other_run};
 	bool changed;
 
 	own = malloc(sizeof(*own));
@@ -354,15 +339,7 @@ int main(void)
 	}
 	for (int i = 0; PLACE == IN_POOL && i < FIRST_TICK; i++)
 		run_turn();
-	pthread_create(&threads[0], NULL, owner_run, NULL);
-	pthread_create(&threads[1], NULL, one_run, NULL);
-	pthread_create(&threads[2], NULL, worker_run, NULL);
-	if (THIRD != DO_NOTHING)
-		pthread_create(&threads[3], NULL, other_run, NULL);
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
-	if (THIRD != DO_NOTHING)
-		pthread_join(threads[3], NULL);
+	proof_run(parties, 4);
 	/* An alarm that can't be destroyed would keep this going; LAST_TICK ticks are enough. */
 	for (int i = 0; i < LAST_TICK; i++) {
 		run_turn();

@@ -99,7 +99,7 @@ static void op_do(enum op op)
 
 static void *writer_run(void *argument)
 {
-	const enum op *op = argument;
+	const enum op *op = argument ? ops_too : ops;
 
 	for (; *op != NONE; op++)
 		if (STOP && op[1] == NONE)
@@ -174,25 +174,15 @@ static void *second_run(void *argument)
 
 int main(void)
 {
-	pthread_t threads[4];
+	void *(*const parties[])(void *) = {writer_run, ops_too[0] == NONE ? NULL : writer_run,
+					    first_run, SECOND == NOTHING ? NULL : second_run};
 	int taken = 0;
 	int linked = 0;
 
 	pthread_mutex_init(&pool_lock, NULL);
 	pthread_mutex_init(&shard_lock, NULL);
 	(void)cache_set(KEY, 1);
-	pthread_create(&threads[0], NULL, writer_run, (void *)ops);
-	if (ops_too[0] != NONE)
-		pthread_create(&threads[1], NULL, writer_run, (void *)ops_too);
-	pthread_create(&threads[2], NULL, first_run, NULL);
-	if (SECOND != NOTHING)
-		pthread_create(&threads[3], NULL, second_run, NULL);
-	pthread_join(threads[0], NULL);
-	if (ops_too[0] != NONE)
-		pthread_join(threads[1], NULL);
-	pthread_join(threads[2], NULL);
-	if (SECOND != NOTHING)
-		pthread_join(threads[3], NULL);
+	proof_run(parties, 4);
 	assert(got[0] <= number && got[1] <= number);
 	for (int i = 0; i < CELLS; i++) {
 		taken += is_taken[i];

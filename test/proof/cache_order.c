@@ -90,13 +90,7 @@ static void *(*const runs[])(void *) = {first_run, second_run, third_run, fourth
 
 int main(void)
 {
-	pthread_t threads[4];
-	int count = TEST == WATCH ? 4 : 2;
-
-	for (int i = 0; i < count; i++)
-		pthread_create(&threads[i], NULL, runs[i], NULL);
-	for (int i = 0; i < count; i++)
-		pthread_join(threads[i], NULL);
+	proof_run(runs, TEST == WATCH ? 4 : 2);
 	assert(TEST == WATCH || got[0] == 2 || got[1] == 2);
 	if (TEST == WATCH)
 		assert(!(got[0] == 2 && got[1] == 0 && got[2] == 2 && got[3] == 0));

@@ -49,9 +49,6 @@ enum take { RUNS, DRAINS };
 #ifndef HERE
 #define HERE 0
 #endif
-#ifndef ROUNDS
-#define ROUNDS 2
-#endif
 
 enum { THREADS = 3, SOONER_DEADLINE = 5, FIRST_DEADLINE = 10, NEW_DEADLINE = 20 };
 
@@ -370,19 +367,6 @@ static void *thread_run(void *argument)
 	return NULL;
 }
 
-static void *owner_run(void *argument)
-{
-	for (int i = 0; i < ROUNDS; i++)
-		run_turn();
-	return argument;
-}
-
-static void *worker_run(void *argument)
-{
-	worker_turn();
-	return argument;
-}
-
 /* ---- The end ---- */
 
 static int stops_answered(enum tw_status status)
@@ -472,21 +456,15 @@ static void begin(void)
 int main(void)
 {
 	int turns = 3 + PERIODIC_RUNS + 2 * resets();
-	pthread_t threads[THREADS + 2];
+	void *(*parties[THREADS + 2])(void *) = {owner_run};
 
 	begin();
-	pthread_create(&threads[0], NULL, owner_run, NULL);
-	for (intptr_t i = 1; i <= THREADS; i++)
-		if (event_of((int)i) != DO_NOTHING)
-			pthread_create(&threads[i], NULL, thread_run, (void *)i);
-	if (TAKES == RUNS)
-		pthread_create(&threads[THREADS + 1], NULL, worker_run, NULL);
-	pthread_join(threads[0], NULL);
 	for (int i = 1; i <= THREADS; i++)
 		if (event_of(i) != DO_NOTHING)
-			pthread_join(threads[i], NULL);
+			parties[i] = thread_run;
 	if (TAKES == RUNS)
-		pthread_join(threads[THREADS + 1], NULL);
+		parties[THREADS + 1] = worker_run;
+	proof_run(parties, THREADS + 2);
 	for (int i = 0; freed < timers() && i < turns; i++) {
 		run_turn();
 		worker_turn();

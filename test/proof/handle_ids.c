@@ -20,6 +20,7 @@
 /* A chunk holds two handles, each on a page. */
 #define PAGE 128
 #include "proof_slab.h"
+#include "proof_threads.h"
 
 void *calloc(size_t count, size_t size);
 
@@ -139,7 +140,6 @@ int main(void)
 	static _Atomic(struct chunk *) chunks[CHUNKS];
 	static const struct slab_hooks hooks = {handle_table_begin_chunk, handle_table_forget,
 						&table};
-	pthread_t threads[2];
 
 	table.chunks = chunks;
 	table.slab.block_size = sizeof(struct alarm);
@@ -149,10 +149,7 @@ int main(void)
 	table.slab.hooks = &hooks;
 	for (int i = 0; i < SLAB_LISTS; i++)
 		list_init(&table.slab.chunks[i]);
-	for (int i = 0; i < 2; i++)
-		pthread_create(&threads[i], NULL, runs[i], NULL);
-	for (int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
+	proof_run(runs, 2);
 	assert(SHOWS != RETURN || lost_id == stopped_id);
 	slab_destroy(&table.slab);
 	assert(chunks_mapped() == 0);

@@ -11,6 +11,7 @@
 
 #include "cache/flight.c"
 #include "cache/cache.h"
+#include "proof_threads.h"
 
 static pthread_mutex_t shard_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_closed;
@@ -93,7 +94,6 @@ static void *destroy_run(void *argument)
 int main(void)
 {
 	void *(*const runs[])(void *) = {take_run, end_run, destroy_run};
-	pthread_t threads[3];
 
 	kept = malloc(sizeof(*kept));
 	kept->key_size = 1;
@@ -102,10 +102,7 @@ int main(void)
 	atomic_init(&kept->references, 1);
 	flights_init(&flights);
 	list_append(&flights.all, &kept->of_shard);
-	for (int i = 0; i < 3; i++)
-		pthread_create(&threads[i], NULL, runs[i], NULL);
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
+	proof_run(runs, 3);
 	assert(taken_of_cache == 0 && ended_of_cache == 0);
 	return 0;
 }

@@ -8,9 +8,9 @@
  */
 #include <assert.h>
 #include <genmc.h>
-#include <pthread.h>
 
 #include "base/own_lock.h"
+#include "proof_threads.h"
 
 #ifndef TURNS
 #define TURNS 2
@@ -58,12 +58,8 @@ static void *trier_run(void *argument)
 int main(void)
 {
 	void *(*const runs[])(void *) = {owner_run, other_run, trier_run};
-	pthread_t threads[3];
 
-	for (int i = 0; i < 3; i++)
-		pthread_create(&threads[i], NULL, runs[i], NULL);
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
+	proof_run(runs, 3);
 	assert(count == TURNS + 1 + tried);
 	return 0;
 }

@@ -2,15 +2,14 @@
 /*
  * The harnesses handle.c and alarm.c run the owner's own code on an alarm's word. This has what
  * that code calls beside it: a wheel whose slots have a timer each, and the pool. Includers define
- * alarm_number(), the alarm's place in these, owner_close(), for an alarm that was closed, and
- * owner_tick(), the owner's present tick.
+ * alarm_number(), the alarm's place in these, owner_close(), for an alarm that was closed,
+ * owner_tick(), the owner's present tick, and a turn of the owner and of the worker.
  */
 #ifndef PROOF_ALARM_H
 #define PROOF_ALARM_H
 
 #include <assert.h>
 #include <genmc.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +28,12 @@ void *calloc(size_t count, size_t size);
 #include "runtime/handle.c"
 #include "runtime/keyless.c"
 
+#include "proof_threads.h"
+
+#ifndef ROUNDS
+#define ROUNDS 2
+#endif
+
 enum { ALARMS = 2 };
 
 static struct wheel wheel; /* a tick is a nanosecond */
@@ -40,6 +45,8 @@ static _Atomic(struct alarm *) in_pool[ALARMS];
 static int alarm_number(const struct alarm *alarm);
 static void owner_close(struct alarm *alarm);
 static uint64_t owner_tick(void);
+static void run_turn(void);
+static void worker_turn(void);
 
 /* This variable keeps GenMC from taking a loop around it for one that waits, and from looking for
  * its end. */
@@ -132,6 +139,19 @@ static bool owner_hand_over(struct alarm *alarm)
 	if (!owner.out.alarms.is_here)
 		pool_submit(alarm, TIMER_RUN);
 	return owner.out.alarms.is_here;
+}
+
+static void *owner_run(void *argument)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		run_turn();
+	return argument;
+}
+
+static void *worker_run(void *argument)
+{
+	worker_turn();
+	return argument;
 }
 
 #endif

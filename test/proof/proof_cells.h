@@ -15,11 +15,10 @@
 
 #include <assert.h>
 #include <genmc.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "proof_threads.h"
 
 #define RELAXED memory_order_relaxed
 #define ACQUIRE memory_order_acquire
