@@ -211,48 +211,11 @@ static void assert_ends_the_process(const struct variant *variant, void (*act)(v
 	}
 }
 
-static void throw_up(void)
+TEST(inline_and_threads, callback_that_does_not_return_ends_the_process)
 {
-	exception_throw();
-}
-
-static void leave_thread(void)
-{
-	pthread_exit(NULL);
-}
-
-/* Ends the cancelled thread. The address sanitizer must know that its stack is left, as it knows of
- * pthread_exit(). */
-static void end_cancelled_thread(void)
-{
-#if SANITIZER_ADDRESS
-	void __asan_handle_no_return(void);
-
-	__asan_handle_no_return();
-#endif
-	pthread_testcancel();
-}
-
-static void be_cancelled(void)
-{
-	pthread_cancel(pthread_self());
-	end_cancelled_thread();
-}
-
-/* In a thread of the wheel C++ finds no handler, and ends the process itself. */
-TEST(inline_and_threads, callback_that_throws_ends_the_process)
-{
-	assert_ends_the_process(*state, throw_up, "terminate called");
-}
-
-TEST(inline_and_threads, callback_that_ends_its_thread_ends_the_process)
-{
-	assert_ends_the_process(*state, leave_thread, not_returned);
-}
-
-TEST(inline_and_threads, callback_that_is_cancelled_ends_the_process)
-{
-	assert_ends_the_process(*state, be_cancelled, not_returned);
+	for (int way = 0; way < NO_RETURNS; way++)
+		assert_ends_the_process(*state, no_returns[way],
+					way == THROWS ? terminated : not_returned);
 }
 
 /* ---- Cancellation ---- */
@@ -279,7 +242,7 @@ static void *make_calls_cancelled(void *argument)
 	(void)tw_cache_flush(fatal->cache);
 	tw_cache_destroy(fatal->cache);
 	fatal->cache = NULL;
-	end_cancelled_thread();
+	end_if_cancelled();
 	return NULL;
 }
 
