@@ -187,7 +187,7 @@ struct tw_cache_stats {
 	uint64_t load_errors;   /* loads that supplied no value, absences included */
 	uint64_t load_waits;    /* takes that waited for a load of another call */
 	uint64_t wait_timeouts; /* takes that returned TW_TIMED_OUT */
-	uint64_t loads_ended;   /* loads that were run, and have ended */
+	uint64_t loads_ended;   /* loads that were run, and have ended; without memory, fewer */
 	tw_duration load_time;  /* the real time that these took */
 	uint64_t loads_waiting; /* queued now for the wheel's pool */
 	uint64_t loads_running; /* now; includes kept ones, and keys set or deleted since */

@@ -8,9 +8,10 @@
  *
  * Tasks may cause themselves for ever, and others may set faster than tasks run. Neither may keep
  * the rest waiting: a turn that has run 1,024 jobs, or what tw_poll_some leaves it, or for 10 ms,
- * or applied 4,096 commands, is crowded. It ends, and the next goes on where it was. And after 64
- * batches, over however many turns, what is caused waits for the next timer or tick, or, where none
- * is due, the next turn.
+ * or applied 4,096 commands, is crowded. It ends, and the next goes on where it was; and it first
+ * applies fewer commands than the last one has run jobs, so a batch comes to its end however many
+ * jobs commands cause. And after 64 batches, over however many turns, what is caused waits for the
+ * next timer or tick, or, where none is due, the next turn.
  */
 #include "owner_state.h"
 
@@ -21,7 +22,7 @@ enum {
 	BATCHES_A_TICK = 64
 };
 
-/* Commands wait no longer than this and the task that is running. */
+/* A turn ends after this and the task that is running. */
 static const tw_duration task_time_a_turn = 10 * TW_MILLISECOND;
 
 static void owner_count_jobs(struct owner *owner, size_t count)
@@ -86,17 +87,21 @@ void owner_run_batch(struct owner *owner)
 bool owner_settle(struct owner *owner)
 {
 	struct owner_inline *in = &owner->in;
+	bool is_new = list_is_empty(&in->batch);
+	bool sweeps = is_new && owner->pending.has_stale;
 
 	if (in->is_crowded || owner->out.pool)
 		return false;
-	if (owner->pending.has_stale) {
-		owner_sweep(owner);
-		/* Where there is no function to call, that makes no jobs. */
-		owner_count_jobs(owner, PENDING_BATCH);
-	} else if (!owner_has_jobs(owner) || in->batches >= BATCHES_A_TICK) {
+	/* The rest of a batch runs in any case, and so does all that is owed after a stop. */
+	if (is_new && ((in->batches >= BATCHES_A_TICK && !owner->is_stopped) ||
+		       !(sweeps || owner_has_jobs(owner))))
 		return false;
-	}
-	in->batches++;
+	if (sweeps)
+		owner_sweep(owner);
+	in->batches += is_new;
 	owner_run_batch(owner);
+	/* Where there is no function to call, a sweep makes no jobs. */
+	if (sweeps)
+		owner_count_jobs(owner, PENDING_BATCH);
 	return true;
 }

@@ -254,6 +254,9 @@ bool owner_apply_turn(struct owner *owner, struct question *question)
  * there may be more. */
 static bool owner_begin_turn(struct owner *owner)
 {
+	/* Fewer than it ran jobs while it goes on with a batch. */
+	size_t most =
+		list_is_empty(&owner->in.batch) ? COMMANDS_A_TURN : owner->in.jobs_run / 2 + 1;
 	bool more;
 
 	owner->in.is_crowded = false;
@@ -262,7 +265,7 @@ static bool owner_begin_turn(struct owner *owner)
 	owner->applied = 0;
 	event_count_calm(&owner->event);
 	more = owner_apply_changes(owner, owner->changes_a_turn) >= owner->changes_a_turn;
-	return owner_apply(owner, COMMANDS_A_TURN) || more;
+	return owner_apply(owner, most) || more;
 }
 
 bool owner_turn(struct owner *owner)
@@ -277,6 +280,8 @@ bool owner_turn(struct owner *owner)
 		/* Tasks that take longer than their periods may keep it busy for ever. */
 		if (!owner->out.pool && !owner->is_stopped)
 			(void)owner_end_idle(owner, owner->pending.wheel->now);
+		if (done)
+			owner->in.batches = 0;
 		return true;
 	}
 	/* Those that came since wait for what has become due since, too; a poll leaves that. */

@@ -92,7 +92,7 @@ struct owner_inline {
 	tw_duration task_time; /* what this turn's tasks took */
 	size_t jobs_run;       /* in this turn */
 	size_t jobs_most;      /* in a turn */
-	int batches;           /* since the last timer or tick */
+	int batches;           /* cut off since the last timer, tick or turn that had done all */
 	bool is_crowded;       /* this turn has done enough */
 	bool held_waits;       /* what tasks set for now waits for the next tick or turn */
 	bool is_hushed;        /* a task has called tw_poll: the descriptor is unreadable */

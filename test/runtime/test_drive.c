@@ -84,3 +84,119 @@ TEST(inline, questions_give_memory_back)
 {
 	expect_memory_back(recorder_open(*state, 100), true);
 }
+
+/* ---- Work of more than 64 crowded turns, of 1,024 jobs each ---- */
+
+enum { MUCH = 70000 };
+
+struct much {
+	struct tw_wheel *wheel;
+	int given_back; /* by release or to the drain's function */
+	int at_later;   /* given back when "later" ran, or -1 */
+};
+
+static void give_back(void *context, const struct tw_task *task)
+{
+	((struct much *)context)->given_back++;
+}
+
+static void release(void *context, const struct tw_task *task, enum tw_reason reason)
+{
+	give_back(context, task);
+}
+
+/* "first" removes all the others but "later". */
+static void execute(void *context, const struct tw_task *task)
+{
+	struct much *much = context;
+
+	if (task->key_size == 5 && memcmp(task->key, "later", 5) == 0)
+		much->at_later = much->given_back;
+	else
+		for (int i = 0; i < MUCH; i++)
+			assert_status(tw_remove_timer(much->wheel, &i, sizeof(i)), TW_OK);
+}
+
+static void much_create(struct much *much, enum tw_drive drive, int count)
+{
+	const struct tw_options options = {.context = much,
+					   .release = release,
+					   .drive = drive,
+					   .clock = TW_CLOCK_MANUAL,
+					   .workers = TW_WORKERS_INLINE};
+
+	*much = (struct much){.at_later = -1};
+	assert_status(tw_create(&much->wheel, INTERVAL, 64, execute, &options), TW_OK);
+	for (int i = 0; i < count; i++)
+		assert_status(tw_set_timer(much->wheel, &i, sizeof(i), much, TW_HOUR), TW_OK);
+}
+
+TEST(once, call_returns_when_much_work_is_done)
+{
+	static const enum tw_drive drives[] = {TW_DRIVE_THREAD, TW_DRIVE_CALLER};
+	struct much much;
+
+	for (int i = 0; i < 2; i++) {
+		much_create(&much, drives[i], MUCH);
+		assert_status(tw_destroy(much.wheel), TW_OK);
+		assert_int_equal(much.given_back, MUCH);
+
+		much_create(&much, drives[i], MUCH);
+		assert_status(tw_stop(much.wheel), TW_OK);
+		assert_true(drives[i] == TW_DRIVE_THREAD || much.given_back == MUCH);
+		tw_destroy(much.wheel);
+
+		much_create(&much, drives[i], MUCH);
+		assert_status(tw_drain(much.wheel, give_back, &much), TW_OK);
+		assert_status(tw_wait_idle(much.wheel), TW_OK);
+		assert_int_equal(much.given_back, MUCH);
+		tw_destroy(much.wheel);
+
+		much_create(&much, drives[i], MUCH);
+		assert_status(tw_set_timer(much.wheel, "first", 5, NULL, INTERVAL), TW_OK);
+		assert_status(tw_set_timer(much.wheel, "later", 5, NULL, 2 * INTERVAL), TW_OK);
+		assert_status(tw_advance(much.wheel, 3 * INTERVAL), TW_OK);
+		assert_int_equal(much.at_later, MUCH);
+		tw_destroy(much.wheel);
+	}
+}
+
+TEST(once, poll_of_one_job_runs_one_of_a_drain)
+{
+	struct much much;
+
+	much_create(&much, TW_DRIVE_CALLER, 1000);
+	assert_status(tw_drain(much.wheel, give_back, &much), TW_OK);
+	for (int i = 0; i < 1001; i++)
+		assert_status(tw_poll_some(much.wheel, 1, NULL), TW_OK);
+	assert_int_equal(much.given_back, 1000);
+	tw_destroy(much.wheel);
+}
+
+static void run_later(void *argument)
+{
+	struct much *much = argument;
+
+	much->at_later = much->given_back;
+}
+
+/* Each poll runs fewer jobs than the commands before it cause. */
+TEST(once, timers_run_beside_commands_that_cause_more_jobs_than_polls_run)
+{
+	struct much much;
+
+	much_create(&much, TW_DRIVE_CALLER, 0);
+	for (int poll = 0; poll < 200 && much.at_later < 0; poll++) {
+		for (int i = 0; i < 64; i++) {
+			assert_status(tw_set_timer(much.wheel, &i, sizeof(i), &much, TW_HOUR),
+				      TW_OK);
+			assert_status(tw_remove_timer(much.wheel, &i, sizeof(i)), TW_OK);
+		}
+		if (poll == 10)
+			assert_status(tw_after_func(much.wheel, 0, run_later, &much, NULL), TW_OK);
+		assert_status(tw_poll_some(much.wheel, 16, NULL), TW_OK);
+	}
+	/* Within some 70 polls. */
+	assert_in_range(much.at_later, 0, 2000);
+	tw_destroy(much.wheel);
+}
