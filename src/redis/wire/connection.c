@@ -251,13 +251,6 @@ static bool takes_changes(const struct connection *connection)
 	return !connection->cluster || !connection->replica;
 }
 
-/* Returns whether a replica follows the changes: one that still copies all data confirms none. Some
- * servers report only how many there are. */
-static bool has_replica(const char *info, const char *count)
-{
-	return atoi(count) > 0 && (!info_find(info, "slave0:") || strstr(info, "state=online"));
-}
-
 /* Checks that the server can give what durability asks for. A server without replicas may lack them
  * for a moment, as after a failover. */
 static enum tw_status durability_check(struct connection *connection, const redisReply *reply,
@@ -283,10 +276,11 @@ static enum tw_status durability_check(struct connection *connection, const redi
 		return error_set(error, TW_REDIS_UNFIT,
 				 "durability requires INFO to report replicas: %.100s",
 				 reply->type == REDIS_REPLY_ERROR ? reply->str : "");
+	/* One that still copies all data confirms no changes. Some servers report no states. */
 	if (durability & TW_REDIS_DURABLE_REPLICA && !connection->replica &&
-	    !has_replica(info, replicas))
+	    (atoi(replicas) <= 0 || (strstr(info, ",state=") && !strstr(info, ",state=online"))))
 		return error_set(error, TW_REDIS_UNREACHABLE,
-				 "durability requires a replica, and none is connected");
+				 "durability requires a replica, and none has all data yet");
 	return TW_OK;
 }
 
