@@ -177,57 +177,6 @@ STORED(one_shard, drain_leaves_other_groups)
 	assert_int_equal(removed, 0);
 }
 
-/* Adds a task to each of `count` groups, which have those limits. */
-static void add_each(struct fixture *fixture, int count, struct tw_redis_limits limits)
-{
-	struct tw_redis_task *tasks = calloc((size_t)count, sizeof(*tasks));
-	char(*names)[24] = calloc((size_t)count, sizeof(*names));
-
-	assert_non_null(tasks);
-	assert_non_null(names);
-	for (int i = 0; i < count; i++) {
-		snprintf(names[i], sizeof(names[i]), "g%d", i);
-		set(fixture, names[i], limits);
-		tasks[i] = (struct tw_redis_task){
-			.key = names[i], .key_size = strlen(names[i]), .group = names[i]};
-	}
-	assert_ok(fixture->redis, tw_redis_add(fixture->redis, tasks, (size_t)count, NULL));
-	free(names);
-	free(tasks);
-}
-
-STORED(one_shard, many_groups_with_limits_all_run)
-{
-	enum { COUNT = 1500 };
-	struct crowd crowd = {0};
-	struct tw_redis_worker *worker;
-
-	add_each(fixture, COUNT, (struct tw_redis_limits){.running = 1});
-	worker = start(fixture, &crowd);
-	WAIT_UNTIL(!stats_of(fixture->redis).tasks);
-	worker_stop(worker);
-}
-
-/* A claim of ten looks at eleven turns, and the next one at others. */
-STORED(one_shard, claim_ends_if_many_are_paused)
-{
-	struct tw_redis_batch *batch;
-	tw_duration next;
-
-	add_each(fixture, 40, (struct tw_redis_limits){.paused = true});
-	add_to_group(fixture->redis, "other", 1, 0, 0);
-	for (int i = 0; i < 40 / 11; i++) {
-		assert_ok(fixture->redis,
-			  tw_redis_claim(fixture->redis, 0, 10, TW_HOUR, &batch, &next));
-		assert_int_equal(batch->count, 0);
-		assert_int_equal(next, 0);
-		claim_end(batch);
-	}
-	batch = claim_for(fixture->redis, "other-0", TW_MINUTE);
-	assert_string_equal(only_job(batch)->group, "other");
-	claim_end(batch);
-}
-
 struct rules {
 	char text[512];
 	unsigned most; /* the number of rules that it takes, or 0 for all */

@@ -1041,4 +1041,48 @@ STORED(fixture, occurrence_that_is_given_back_does_not_begin_before_its_time)
 	redisFree(model.context);
 }
 
+/* A claim that is cut by bytes takes fewer tasks than it has found, of the same turns. */
+STORED(fixture, each_task_of_a_claim_that_is_cut_comes_with_its_own_record)
+{
+	enum { PAUSED = 12, SINGLE = 30, TASKS = 2 * SINGLE };
+	struct model model = {.context = redisConnect("127.0.0.1", fixture->server.port)};
+	int left[] = {TASKS, TASKS};
+
+	for (int is_paused = 0; is_paused < 2; is_paused++) {
+		freeReplyObject(redisCommand(model.context, "FLUSHDB"));
+		clock_set(&model, INT64_C(1700000000000000));
+		for (int i = 0; i < PAUSED; i++) {
+			freeReplyObject(
+				run(&model, &script_add, "ag|p%02d|1|0|9 0\nG a%02d\n\n", i, i));
+			freeReplyObject(is_paused ? run(&model, &script_limit, "a%02d|1 0 0 0 1", i)
+						  : run(&model, &script_cancel, "p%02d|0|||0", i));
+		}
+		for (int i = 0; i < TASKS; i++)
+			freeReplyObject(run(&model, &script_add,
+					    "ag|k%02d|1|0|9 0\nG g%02d\n\nk%02d", i, i / 2, i));
+		for (int claim = 0; claim < TASKS; claim++) {
+			redisReply *reply = run(&model, &script_claim, "100|60000|%d|w|%d|0|0|0",
+						is_paused ? 200 : 1000, claim);
+
+			for (size_t i = 0; i < reply->element[3]->elements; i++, left[is_paused]--)
+				assert_string_equal(
+					strrchr(reply->element[4]->element[i]->str, '\n') + 1,
+					reply->element[3]->element[i]->str);
+			freeReplyObject(reply);
+		}
+		assert_int_equal(left[is_paused], 0);
+	}
+	/* A claim of ten looks at eleven turns, and the next one at others. */
+	clock_set(&model, INT64_C(1700000010000000));
+	freeReplyObject(run(&model, &script_add, "ag|z|1|0|9 0\nG z\n\n"));
+	for (int i = 0; i < 2; i++) {
+		redisReply *reply = run(&model, &script_claim, "10|60000|10000|w|0|0|0|0");
+
+		assert_int_equal(reply->element[3]->elements, i);
+		assert_true(i || reply->element[1]->integer == now_ms(&model));
+		freeReplyObject(reply);
+	}
+	redisFree(model.context);
+}
+
 FIXTURE_FILE

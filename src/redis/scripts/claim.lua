@@ -115,14 +115,16 @@ if count > 0 then
 		groups[n] = name ~= '' and name or nil
 		counts[name] = (counts[name] or 0) + 1
 	end
-	if #tried > 0 then
-		redis.call('HDEL', KEYS[3], unpack(tried))
-	end
 	if n < count and group then
-		-- Only as many have had their turns.
+		-- Only as many have had their turns: the first, whose records these are.
+		local all = keys
 		keys, names, turns_end = turns_claim(own, n, limits)
+		assert(table.concat(keys, '\n') == table.concat(all, '\n', 1, n))
 	elseif n < count then
 		keys = {unpack(keys, 1, n)}
+	end
+	if #tried > 0 then
+		redis.call('HDEL', KEYS[3], unpack(tried))
 	end
 	if n > 0 then
 		-- The time, so that tokens go up even where a server has lost the last of them.

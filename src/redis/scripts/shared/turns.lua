@@ -3,11 +3,11 @@
 -- due stands by the last turn or, if there was none since it was idle, by when the first task was
 -- due: so it comes before all that had a turn since then, once.
 --
--- Returns the keys of up to `most` tasks in the order of turns, the groups of these tasks, and a
--- function that takes them out of `queue` and writes when all have their next turns. `own` are the
--- first of the namespace's own due tasks, one more than `most` at least. `limits` are the functions
--- of limits, or false. A group that may begin no more is kept back until a place is free, its rate
--- allows one, or for 10 s. Needs group.
+-- Returns the keys of up to `most` tasks in the order of turns, the first of which a smaller `most`
+-- gives, the groups of these tasks, and a function that takes them out of `queue` and writes when
+-- all have their next turns. `own` are the first of the namespace's own due tasks, one more than
+-- `most` at least. `limits` are the functions of limits, or false. A group that may begin no more
+-- is kept back until a place is free, its rate allows one, or for 10 s. ARGV[1] is claim.lua's.
 local function turns_claim(own, most, limits)
 	local state, queue, turns = KEYS[4], unpack(KEYS, 10, 11)
 	local now_digits = string.format('%015d', now)
@@ -27,9 +27,9 @@ local function turns_claim(own, most, limits)
 	local was_cut, cut_goes_on = redis.call('HGET', state, 'cut') or '', true
 	local spent, cut = string.match(was_cut, '^(%d+) (.*)$')
 
-	-- The turns that have come. Some may begin no more; those beyond wait for the next claim.
+	-- The turns that have come, whatever `most` is. Some may begin no more; those beyond wait.
 	local names = redis.call('ZRANGEBYSCORE', turns, '-inf', text_of(now_us), 'LIMIT', '0',
-		text_of(math.max(most, 10) + 1))
+		text_of(math.max(ARGV[1], 10) + 1))
 
 	local function begin(name)
 		local turn = {name = name, own = name == '' and own, weight = 1, spent = 0,
