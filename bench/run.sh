@@ -28,6 +28,10 @@ case "$#:$part:${2-}" in
 	exit 2
 	;;
 esac
+if [ "$update:$part" = yes:peers ] && [ "${ROUNDS:-3}" -lt 2 ]; then
+	echo "--update needs ROUNDS of 2 or more: the page has medians" >&2
+	exit 2
+fi
 test "$part" = core && page=summary || page=$part
 mkdir -p "$programs"
 made=$programs/$page.md

@@ -52,6 +52,5 @@ int main(int, char **argv)
 	timers_peer peer = {"Asio", true,   open_context, start, start,
 			    cancel, settle, nullptr,      turn};
 
-	timers_ask(&peer, argv[1]);
-	return 0;
+	return timers_ask(&peer, argv[1]);
 }

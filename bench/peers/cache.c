@@ -60,13 +60,11 @@ static bool take(void *cache, const struct random_key *key, struct cached *value
 
 int main(int argc, char **argv)
 {
-	(void)argc;
-	caches_ask(&(struct caches_peer){.name = "timingwheel's cache",
-					 .open = open_cache,
-					 .set = set,
-					 .get = get,
-					 .take = take,
-					 .set_for = set_for},
-		   argv[1]);
-	return 0;
+	return caches_ask(&(struct caches_peer){.name = "timingwheel's cache",
+						.open = open_cache,
+						.set = set,
+						.get = get,
+						.take = take,
+						.set_for = set_for},
+			  argv[argc - 1]);
 }

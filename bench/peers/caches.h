@@ -33,7 +33,7 @@ struct caches_peer {
 /* Loads a value of the source, at once. */
 struct cached caches_load(const struct random_key *key);
 
-/* Asks the peer all questions. `count` is the argument of main: the number of keys. */
-void caches_ask(const struct caches_peer *peer, const char *count);
+/* Asks about `count` keys, main's argument. Returns main's status: 1 if a question failed. */
+int caches_ask(const struct caches_peer *peer, const char *count);
 
 #endif

@@ -7,14 +7,12 @@
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.Expiry;
-import java.util.Arrays;
-import java.util.SplittableRandom;
+import java.util.*;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 
 class Caffeines implements Expiry<Caffeines.Key, Caffeines.Value> {
-	static final int DRAWS = 1 << 22, CALLS = 2_000_000;
-	static final long SECOND = 1_000_000_000;
+	static final int CALLS = 2_000_000, DRAWS = 3 * CALLS;
 
 	record Key(long first, long second) {}
 	record Value(long[] words, long due) {}
@@ -44,8 +42,10 @@ class Caffeines implements Expiry<Caffeines.Key, Caffeines.Value> {
 		for (int rank = 0; rank < count; rank++)
 			sums[rank] = sum += Math.pow(rank + 1, -0.99);
 		/* The answer of a search for a sum between two is -1 - the rank. */
-		for (int i = 0; i < DRAWS; i++)
-			draws[i] = Math.abs(1 + Arrays.binarySearch(sums, random.nextDouble(sum)));
+		for (int i = 0; i < DRAWS; i++) {
+			long rank = Math.abs(1 + Arrays.binarySearch(sums, random.nextDouble(sum)));
+			draws[i] = (int)(rank * 611_953 % count);
+		}
 	}
 
 	/** Returns how many calls missed. */
@@ -77,7 +77,7 @@ class Caffeines implements Expiry<Caffeines.Key, Caffeines.Value> {
 		long start = System.nanoTime();
 
 		for (int t = 0; t < threads; t++) {
-			int position = DRAWS / 2 * t;
+			int position = CALLS * t;
 
 			callers[t] = new Thread(() -> misses.add(call(cache, position, takes)));
 			callers[t].start();
@@ -99,7 +99,7 @@ class Caffeines implements Expiry<Caffeines.Key, Caffeines.Value> {
 			var few = Caffeine.newBuilder().maximumSize(count / 10).<Key, Value>build();
 
 			askCalls(cache, "gets", threads, false);
-			call(few, 0, true);
+			call(few, 2 * CALLS, true);
 			askCalls(few, "through", threads, true);
 		}
 	}
@@ -118,7 +118,7 @@ class Caffeines implements Expiry<Caffeines.Key, Caffeines.Value> {
 
 	static void askDeadline(int count) throws Exception {
 		var cache = Caffeine.newBuilder().expireAfter(new Caffeines()).build();
-		long due = System.nanoTime() + 2 * SECOND + count * 5_000L;
+		long due = System.nanoTime() + 5_000_000_000L + count * 3_000L;
 		int[] times = new int[30_000_000];
 		int gets = 0;
 
@@ -127,7 +127,7 @@ class Caffeines implements Expiry<Caffeines.Key, Caffeines.Value> {
 		if (System.nanoTime() >= due)
 			throw new Exception("too slow to set all entries before they expire");
 		Thread.sleep((due - 100_000_000 - System.nanoTime()) / 1_000_000);
-		for (long before = System.nanoTime(), now; before < due + SECOND; before = now) {
+		for (long before = System.nanoTime(), now; before < due + 1_000_000_000; before = now) {
 			cache.getIfPresent(keyOf(draws[gets % DRAWS]));
 			now = System.nanoTime();
 			times[gets++] = (int)(now - before);

@@ -94,13 +94,13 @@ func runDue(count int, first time.Time, spread time.Duration) []time.Duration {
 }
 
 func askDue(count int) {
-	first := time.Now().Add(time.Second + time.Duration(count)*8*time.Microsecond)
+	first := time.Now().Add(2*time.Second + time.Duration(count)*3*time.Microsecond)
 	early := 0
 
 	runDue(count, first, 100*time.Millisecond)
 	print("crowd", 1, time.Since(first).Seconds()*1e3, "ms")
 	runtime.GC()
-	late := runDue(count/20, time.Now().Add(200*time.Millisecond), 5*time.Second)
+	late := runDue(count/20, time.Now().Add(500*time.Millisecond), 4*time.Second)
 	sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
 	for early < len(late) && late[early] < 0 {
 		early++

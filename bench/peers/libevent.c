@@ -54,14 +54,12 @@ static void turn(void)
 
 int main(int argc, char **argv)
 {
-	(void)argc;
-	timers_ask(&(struct timers_peer){.name = "libevent",
-					 .has_producers = true,
-					 .open = open_base,
-					 .start = start,
-					 .restart = start,
-					 .cancel = cancel,
-					 .turn = turn},
-		   argv[1]);
-	return 0;
+	return timers_ask(&(struct timers_peer){.name = "libevent",
+						.has_producers = true,
+						.open = open_base,
+						.start = start,
+						.restart = start,
+						.cancel = cancel,
+						.turn = turn},
+			  argv[argc - 1]);
 }

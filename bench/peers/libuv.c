@@ -49,14 +49,12 @@ static void turn(void)
 
 int main(int argc, char **argv)
 {
-	(void)argc;
-	timers_ask(&(struct timers_peer){.name = "libuv",
-					 .open = open_loop,
-					 .start = start,
-					 .restart = start,
-					 .cancel = cancel,
-					 .look = look,
-					 .turn = turn},
-		   argv[1]);
-	return 0;
+	return timers_ask(&(struct timers_peer){.name = "libuv",
+						.open = open_loop,
+						.start = start,
+						.restart = start,
+						.cancel = cancel,
+						.look = look,
+						.turn = turn},
+			  argv[argc - 1]);
 }

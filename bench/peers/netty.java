@@ -116,7 +116,7 @@ class Netty {
 	}
 
 	static void askDue(int count) throws Exception {
-		long first = System.nanoTime() + 1_000_000_000 + count * 8_000L;
+		long first = System.nanoTime() + 2_000_000_000 + count * 3_000L;
 		long[] late;
 		int few = count / 20;
 
@@ -124,7 +124,7 @@ class Netty {
 		print("crowd", 1, (System.nanoTime() - first) / 1e6, "ms");
 		timer.stop();
 		System.gc();
-		late = runDue(few, System.nanoTime() + 200_000_000, 5000);
+		late = runDue(few, System.nanoTime() + 500_000_000, 4000);
 		Arrays.sort(late);
 		print("late p50", 1, late[few / 2] / 1e6, "ms");
 		print("late p99", 1, late[few * 99 / 100] / 1e6, "ms");

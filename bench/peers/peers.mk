@@ -30,7 +30,7 @@ $(PEERS)/asio.o: bench/peers/asio.cpp bench/peers/timers.h $(BUILD)/flags
 $(PEERS)/netty: JARS = /usr/share/java/netty-common.jar
 $(PEERS)/caffeine: JARS = /usr/share/java/caffeine.jar
 $(PEERS)/netty $(PEERS)/caffeine: $(PEERS)/%: bench/peers/%.java
-	@mkdir -p $(@D)
+	@mkdir -p $(@D) && command -v java >/dev/null
 	@printf '#!/bin/sh\nexec java -cp $(JARS) $(CURDIR)/$< "$$@"\n' >$@
 	@chmod +x $@
 

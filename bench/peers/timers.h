@@ -36,8 +36,8 @@ struct timers_peer {
 /* The driver calls this when a timer runs. */
 void timers_ran(size_t i);
 
-/* Asks the peer all questions. `count` is the argument of main: the number of timers. */
-void timers_ask(const struct timers_peer *peer, const char *count);
+/* Asks about `count` timers, main's argument. Returns main's status: 1 if a question failed. */
+int timers_ask(const struct timers_peer *peer, const char *count);
 
 #ifdef __cplusplus
 }

@@ -131,10 +131,10 @@ int main(int argc, char **argv)
 		{"timingwheel alarms", true, open_alarms, alarm_start, alarm_start, alarm_cancel,
 		 settle, NULL, turn},
 	};
+	int status = 0;
 
-	(void)argc;
 	printf("# %s\n", machine_description());
 	for (int i = 0; i < 3; i++)
-		timers_ask(&kinds[i], argv[1]);
-	return 0;
+		status |= timers_ask(&kinds[i], argv[argc - 1]);
+	return status;
 }
