@@ -1018,26 +1018,42 @@ STORED(fixture, scripts_take_turns_as_the_model_does)
 	redisFree(model.context);
 }
 
+/* Claims a task with that note, or none, at that time. Returns when to look next. */
+static int64_t expect(struct model *model, int64_t now_us, const char *number, const char *note)
+{
+	redisReply *reply;
+	int64_t next;
+
+	clock_set(model, now_us);
+	reply = run(model, &script_claim, "9|60000|1000000|w|%s|0|0", number);
+	assert_int_equal(reply->element[3]->elements, note != NULL);
+	if (note)
+		assert_memory_equal(reply->element[5]->element[0]->str, note, strlen(note));
+	next = reply->element[1]->integer;
+	freeReplyObject(reply);
+	return next;
+}
+
 /* A claim whose reply was lost took the occurrence, and then the clock is set back. */
 STORED(fixture, occurrence_that_is_given_back_does_not_begin_before_its_time)
 {
-	static const int64_t due_us = INT64_C(1700000000000000);
+	static const int64_t due = INT64_C(1700000000000000);
 	struct model model = {.context = redisConnect("127.0.0.1", fixture->server.port)};
-	redisReply *reply;
 
-	clock_set(&model, due_us);
+	freeReplyObject(redisCommand(model.context, "FLUSHDB"));
+	clock_set(&model, due);
 	freeReplyObject(
 		run(&model, &script_add, "ae|k|1700000000000|0|9 0\n\n|one 1000|1700000000000"));
-	freeReplyObject(run(&model, &script_claim, "9|60000|1000000|w|1|0|0|0"));
-	clock_set(&model, due_us - 500000);
-	reply = run(&model, &script_claim, "9|60000|1000000|w|1|1|0|0");
-	assert_int_equal(reply->element[3]->elements, 0);
-	freeReplyObject(reply);
-	clock_set(&model, due_us);
-	reply = run(&model, &script_claim, "9|60000|1000000|w|2|0|0|0");
-	assert_int_equal(reply->element[3]->elements, 1);
-	assert_memory_equal(reply->element[5]->element[0]->str, "1 1700000000000 ", 16);
-	freeReplyObject(reply);
+	expect(&model, due, "1|0", "1 1700000000000 ");
+	expect(&model, due - 500000, "1|1", NULL);
+	expect(&model, due, "2|0", "1 1700000000000 ");
+	/* The time of another was computed by a clock that was an hour ahead. */
+	expect(&model, due + 3600000000, "3|0", "2 1700000060000 ");
+	freeReplyObject(run(&model, &script_add, "ae|h|1700003599000|0|9 0\n\n|one 1000|0"));
+	freeReplyObject(redisCommand(model.context, "HSET {t/0}every h %s",
+				     "1700003599000 1700003598000 one 1000"));
+	expect(&model, due, "4|0", "1 1700000000000 1700003599000 ");
+	expect(&model, due + 1000000, "4|1", "1 1700000001000 1700003599000 ");
 	redisFree(model.context);
 }
 
@@ -1053,9 +1069,9 @@ STORED(fixture, each_task_of_a_claim_that_is_cut_comes_with_its_own_record)
 		clock_set(&model, INT64_C(1700000000000000));
 		for (int i = 0; i < PAUSED; i++) {
 			freeReplyObject(
-				run(&model, &script_add, "ag|p%02d|1|0|9 0\nG a%02d\n\n", i, i));
-			freeReplyObject(is_paused ? run(&model, &script_limit, "a%02d|1 0 0 0 1", i)
-						  : run(&model, &script_cancel, "p%02d|0|||0", i));
+				run(&model, &script_add, "ag|p%d|1|0|9 0\nG a%d\n\n", i, i));
+			freeReplyObject(is_paused ? run(&model, &script_limit, "a%d|1 0 0 0 1", i)
+						  : run(&model, &script_cancel, "p%d|0|||0", i));
 		}
 		for (int i = 0; i < TASKS; i++)
 			freeReplyObject(run(&model, &script_add,
@@ -1072,16 +1088,10 @@ STORED(fixture, each_task_of_a_claim_that_is_cut_comes_with_its_own_record)
 		}
 		assert_int_equal(left[is_paused], 0);
 	}
-	/* A claim of ten looks at eleven turns, and the next one at others. */
-	clock_set(&model, INT64_C(1700000010000000));
-	freeReplyObject(run(&model, &script_add, "ag|z|1|0|9 0\nG z\n\n"));
-	for (int i = 0; i < 2; i++) {
-		redisReply *reply = run(&model, &script_claim, "10|60000|10000|w|0|0|0|0");
-
-		assert_int_equal(reply->element[3]->elements, i);
-		assert_true(i || reply->element[1]->integer == now_ms(&model));
-		freeReplyObject(reply);
-	}
+	/* A claim of nine looks at eleven turns, and the next one at others. */
+	freeReplyObject(run(&model, &script_add, "ae|z|1700000010000|0|9 0\nG z\n\n|one 1000|0"));
+	assert_true(expect(&model, INT64_C(1700000010000000), "0|0", NULL) == now_ms(&model));
+	expect(&model, model.now_us, "0|0", "1 1700000010000 ");
 	redisFree(model.context);
 }
 

@@ -59,7 +59,8 @@ bool access_is_own(const struct access *access);
 /* Notes an error outside of a call. */
 void access_note(struct access *access, enum tw_status status, const char *text);
 
-/* Returns a call with this number of fresh evals, or NULL without memory. */
+/* Returns a call with this number of evals, which eval_begin() makes fresh, or NULL without
+ * memory. */
 struct call *call_begin(struct access *access, size_t count);
 /* Runs the evals. Each then has its status and reply. Tries for the patience of the settings. */
 void call_run(struct call *call, struct eval *evals, size_t count);

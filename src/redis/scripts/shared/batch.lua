@@ -47,11 +47,14 @@ local function batching()
 		for i, key in ipairs(batch.keys) do
 			if string.find(batch.slots, '^1', i) then
 				local attempts = (batch.tries[i] or 0) + tried
-				local planned = tried == 0 and redis.call('HGET', KEYS[7], key)
-				planned = tonumber(string.match(planned or '', '^%d+'))
+				local entry = tried == 0 and redis.call('HGET', KEYS[7], key) or ''
+				local planned, computed = string.match(entry, '^(%d+) (%d+)')
 				-- What is planned for after the claim was moved to before it.
-				local is_kept = planned and planned * 1000 <= tonumber(batch.token)
-				keys[#keys + 1], dues[#dues + 1] = key, is_kept and planned or due
+				local is_kept = planned and
+					planned * 1000 <= tonumber(batch.token) and
+					tonumber(computed) <= now + AHEAD
+				keys[#keys + 1] = key
+				dues[#dues + 1] = is_kept and tonumber(planned) or due
 				if attempts > 0 then
 					states[#states + 1] = key
 					states[#states + 1] = attempts
