@@ -584,8 +584,8 @@ struct tw_redis_limits {
  * is finished or returned, or its lease ends, whichever is first; so does the run of a task that
  * was replaced.
  *
- * Limits are stored in Redis, and last as long as tasks do. Costs a round trip to each node. The
- * first limits of a namespace also look at all tasks on lease: about 1 ms for 1,000.
+ * Limits last as long as tasks do. After a failure some shards may have them: call again. Costs a
+ * round trip to each node; the first ones also look at all tasks on lease: about 1 ms for 1,000.
  *
  * Returns:
  *   TW_REDIS_BAD_DATA         the group has a control character or is not UTF-8
@@ -596,7 +596,7 @@ TW_API enum tw_status tw_redis_set_limits(struct tw_redis *redis, const char *gr
 
 /*
  * Returns the limits that were set for `group`, "*", or the namespace if it is NULL, in *limits:
- * all 0 if there are none. Costs one round trip.
+ * all 0 if there are none. It reads the first shard, in one round trip.
  *
  * Returns: TW_REDIS_BAD_DATA as tw_redis_set_limits()
  */
