@@ -124,8 +124,18 @@ static json_t *report_json(const struct tw_redis_report *report)
 				   (double)report->took / TW_MILLISECOND);
 
 	json_set_bytes(object, "key", job->key, job->key_size);
-	if (job->url)
-		json_object_set_new(object, "callback", json_string(job->url));
+	if (job->url) {
+		/* User, password, path and query may be secrets. */
+		const char *host = strstr(job->url, "://") + 3;
+		int scheme = (int)(host - job->url);
+		const char *end = host + strcspn(host, "/?#");
+		const char *at = memrchr(host, '@', (size_t)(end - host));
+
+		host = at ? at + 1 : host;
+		json_object_set_new(
+			object, "callback",
+			json_sprintf("%.*s%.*s", scheme, job->url, (int)(end - host), host));
+	}
 	if (report->http_status)
 		json_object_set_new(object, "http_status", json_integer(report->http_status));
 	if (report->end == TW_REDIS_END_RETRIED)
