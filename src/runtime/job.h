@@ -58,7 +58,7 @@ enum job_count {
 enum { JOB_NO_TASK = -1, JOB_RUN_WORDS = TW_RUNNING_KEY_SIZE / sizeof(uint64_t) };
 
 /*
- * A job run is the call that a thread makes, for those who look at it meanwhile. The thread clears
+ * A job run is the call that a thread makes, for those that look at it meanwhile. The thread clears
  * `began` at the end of a run, and sets it last at the begin of the next.
  */
 struct job_run {

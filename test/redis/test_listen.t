@@ -4,8 +4,8 @@
 
 == Each page is there with its headers, and loads nothing from elsewhere.
 $ serve() {
->         who=$1; shift; start $who twr worker --listen 127.0.0.1:0 "$@"; await $who 'the worker runs' || return
->         host=$(grep -o '127.0.0.1:[0-9]*' $folder/$who | head -n 1)
+>         worker=$1; shift; start $worker twr worker --listen 127.0.0.1:0 "$@"; await $worker 'the worker runs' || return
+>         host=$(grep -o '127.0.0.1:[0-9]*' $folder/$worker | head -n 1)
 > }
 $ worker() { serve worker "$@"; wait_for $folder/worker answers 200 /readyz; }
 $ get() { path=$1; shift; curl -s "$@" "http://$host$path"; }
